@@ -15,6 +15,7 @@
 A test fails by any exception. Nothing here sleeps for luck: wait_for() asks a condition
 again and again until it holds or its time is over, and is the only place that may.
 """
+import io
 import json
 import os
 import queue
@@ -178,26 +179,20 @@ class Client:
     # Raw access.
 
     def _pump(self):
-        out = self.proc.stdout
-        rest = b""
+        out = io.BufferedReader(self.proc.stdout, 1 << 16)
         while True:
             self.pump_go.wait()
             try:
-                data = out.read(1 << 16)
+                line = out.readline()
             except (OSError, ValueError):
-                data = b""
-            if not data:
                 break
-            *lines, rest = (rest + data).split(b"\n") if b"\n" in data \
-                else [rest + data]
-            for line in lines:
-                self.lines.put(line)
-        if rest:
-            self.lines.put(rest)
+            if not line:
+                break
+            self.lines.put(line[:-1] if line.endswith(b"\n") else line)
         self.lines.put(EOF)
 
     def stop_reading(self):
-        """Lets the server's stdout fill up (what is being read right now still comes)."""
+        """Lets the server's stdout fill up (the line being read right now still comes)."""
         self.pump_go.clear()
 
     def resume_reading(self):

@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: MIT
+"""Each check of tools/ is fed a small tree that is bad in one way, and must say so."""
+import importlib.machinery
+import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "tests", "lib"))
+sys.dont_write_bytecode = True
+from mcpclient import run_tests  # noqa: E402
+
+CC = os.environ.get("CC", "cc").split()
+
+
+def tool(name, *args):
+    proc = subprocess.run([os.path.join(ROOT, "tools", name), *args], text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    return proc.returncode, proc.stdout
+
+
+class Tree:
+    """A temporary source tree: path -> text."""
+
+    def __init__(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="errand-house-")
+        self.path = self.folder.name
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.folder.cleanup()
+
+    def add(self, path, text):
+        full = os.path.join(self.path, path)
+        os.makedirs(os.path.dirname(full), exist_ok=True)
+        with open(full, "w", encoding="utf-8") as f:
+            f.write(text)
+        return full
+
+
+def refused(name, path, text, word):
+    with Tree() as tree:
+        tree.add(path, text)
+        code, out = tool(name, tree.path)
+        assert code == 1, "%s took %r in %s:\n%s" % (name, text, path, out)
+        assert word in out, out
+
+
+def taken(name, files):
+    with Tree() as tree:
+        for path, text in files.items():
+            tree.add(path, text)
+        code, out = tool(name, tree.path)
+        assert code == 0, out
+
+
+def test_layers_takes_what_is_allowed():
+    taken("check-layers", {
+        "src/base/json.c": '#include "json.h"\n#include <jansson.h>\n',
+        "src/base/json.h": "",
+        "src/core/a.c": '#include "errand.h"\n#include "base/buf.h"\n#include <string.h>\n',
+        "src/shim/main.c": '#include "shim/proto.h"\n#include "base/err.h"\n#include <poll.h>\n',
+        "src/run/a.c": '#include "shim/proto.h"\n#include "errand.h"\n',
+        "src/host/a.c": '#include "transport/stdio.h"\n#include <uv.h>\n',
+        "include/errand.h": "#include <stdint.h>\n",
+    })
+
+
+def test_layers_refuses_a_step_up():
+    refused("check-layers", "src/core/a.c", '#include "run/bash.h"\n', "may not see run")
+    refused("check-layers", "src/base/a.h", '#include "core/task.h"\n', "may not see core")
+    refused("check-layers", "src/mcp/a.c", '#include "transport/stdio.h"\n', "transport")
+    refused("check-layers", "src/shim/a.c", '#include "core/task.h"\n', "may not see core")
+
+
+def test_layers_refuses_a_way_around():
+    refused("check-layers", "src/core/a.c", '#include "../run/bash.h"\n', "way up")
+    refused("check-layers", "src/util/a.c", "", "in no layer")
+    refused("check-layers", "src/core/a.c", '#include "mystery.h"\n', "in no layer")
+
+
+def test_layers_keeps_io_and_clocks_out_of_the_core():
+    refused("check-layers", "src/core/a.c", "#include <unistd.h>\n", "no I/O")
+    refused("check-layers", "src/core/a.c", "# include <time.h>\n", "no I/O")
+    refused("check-layers", "src/core/a.c", '#include "base/clock.h"\n', "clock.h")
+
+
+def test_layers_keeps_libraries_in_their_place():
+    refused("check-layers", "src/core/a.c", "#include <jansson.h>\n", "base/json.c")
+    refused("check-layers", "src/base/buf.c", "#include <jansson.h>\n", "base/json.c")
+    refused("check-layers", "src/run/a.c", "#include <uv.h>\n", "transport/")
+    refused("check-layers", "src/host/a.c", "#include <sqlite3.h>\n", "store/")
+    refused("check-layers", "src/mcp/a.c", "#include <unistd.h>\n", "descriptor")
+
+
+def test_layers_keeps_the_shim_private():
+    refused("check-layers", "src/run/a.c", '#include "shim/state.h"\n', "for itself")
+    refused("check-layers", "src/shim/a.c", '#include "base/json.h"\n', "json.h")
+
+
+def test_layers_keeps_the_public_side_clean():
+    refused("check-layers", "include/errand.h", "#include <jansson.h>\n", "public header")
+    refused("check-layers", "tests/vectors/run_vectors.c", '#include "core/task.h"\n',
+            "public API")
+
+
+def compiled(tree, text, *args):
+    source = tree.add("a.c", text)
+    out = os.path.join(tree.path, args[-1])
+    subprocess.run([*CC, *args[:-1], "-o", out, source], check=True)
+    return out
+
+
+def test_layers_finds_calls_in_the_core():
+    calls = {
+        "clock_gettime": "#include <time.h>\n"
+                         "int f(struct timespec *t) { return clock_gettime(0, t); }\n",
+        "write": "#include <unistd.h>\nlong f(void) { return write(1, \"x\", 1); }\n",
+        "puts": "#include <stdio.h>\nvoid f(void) { puts(\"x\"); }\n",
+        "open": "#include <fcntl.h>\nint f(void) { return open(\"x\", O_RDONLY); }\n",
+    }
+    for name, text in calls.items():
+        with Tree() as tree:
+            obj = compiled(tree, text, "-O2", "-D_FILE_OFFSET_BITS=64", "-c", "a.o")
+            code, out = tool("check-layers", tree.path, obj)
+            assert code == 1 and name in out, out
+    with Tree() as tree:
+        obj = compiled(tree, "#include <stdio.h>\n#include <stdlib.h>\n"
+                             "void f(void) { fputs(\"out of memory\", stderr); abort(); }\n",
+                       "-c", "a.o")
+        code, out = tool("check-layers", tree.path, obj)
+        assert code == 0, out
+
+
+GOOD = "int errand_a(void); int errand_a(void) { return 0; }\n"
+BAD = GOOD + "int helper(void); int helper(void) { return 1; }\n"
+MAP = "ERRAND_1 {\nglobal: errand_*;\nlocal: *;\n};\n"
+
+
+def fake_build(tree, so_text, a_text, shim_args, version=True):
+    map_file = tree.add("lib.map", MAP)
+    extra = ["-Wl,--version-script=" + map_file] if version else []
+    compiled(tree, so_text, "-shared", "-fPIC", *extra, "liberrand.so")
+    obj = compiled(tree, a_text, "-c", "a.o")
+    subprocess.run(["ar", "rcs", os.path.join(tree.path, "liberrand.a"), obj], check=True)
+    shim = tree.add("shim.c", "#include <math.h>\n#include <stdlib.h>\n"
+                              "int main(int n, char **v) { (void)v; return (int)cos(n); }\n")
+    subprocess.run([*CC, shim, "-o", os.path.join(tree.path, "errand-shim"), *shim_args],
+                   check=True)
+
+
+def symbols(*args, **options):
+    with Tree() as tree:
+        fake_build(tree, *args, **options)
+        return tool("check-symbols", tree.path)
+
+
+def test_symbols_takes_a_clean_library():
+    code, out = symbols(GOOD, GOOD, ["-static", "-lm"])
+    assert code == 0, out
+
+
+def test_symbols_refuses_an_unprefixed_name():
+    code, out = symbols(BAD, GOOD, ["-static", "-lm"], version=False)
+    assert code == 1 and "shows helper" in out, out
+    code, out = symbols(GOOD, BAD, ["-static", "-lm"])
+    assert code == 1 and "defines helper" in out, out
+
+
+def test_symbols_refuses_a_library_without_versions():
+    code, out = symbols(GOOD, GOOD, ["-static", "-lm"], version=False)
+    assert code == 1 and "without a version" in out, out
+
+
+def test_symbols_refuses_a_shim_that_needs_more_than_libc():
+    code, out = symbols(GOOD, GOOD, ["-Wl,--no-as-needed", "-lm"])
+    assert code == 1 and "errand-shim needs libm" in out, out
+
+
+def test_symbols_refuses_an_empty_build():
+    with Tree() as tree:
+        code, out = tool("check-symbols", tree.path)
+        assert code == 1 and "is not there" in out, out
+
+
+def function(lines, head="int f(int a)\n"):
+    """A function of exactly @lines lines, from its head to its brace."""
+    body = lines - head.count("\n") - 2
+    return head + "{\n" + "\ta = a ? '{' : \"}{\"[0]; /* } */\n" * body + "}\n"
+
+
+def test_size_takes_80_and_refuses_81_lines():
+    taken("check-size", {"src/base/a.c": function(80) + function(80)})
+    refused("check-size", "src/base/a.c", function(80) + function(81), "f has 81 lines")
+    refused("check-size", "tests/unit/a.c", function(81), "f has 81 lines")
+    refused("check-size", "src/base/a.c", function(81, "static int\nf(int a,\n  int b)\n"),
+            "f has 81 lines")
+
+
+def test_size_is_not_confused():
+    long_table = "static const int t[] = {\n" + "\t1,\n" * 100 + "};\n"
+    branches = "#ifdef A\nint f(void) {\n#else\nint f(long x) {\n#endif\n\treturn 0;\n}\n"
+    taken("check-size", {"src/base/a.c": long_table + function(80) + branches * 20})
+    refused("check-size", "src/base/a.c",
+            'extern "C" {\n' + long_table + branches + function(81) + "}\n", "81 lines")
+
+
+def test_size_refuses_a_file_above_800_lines():
+    taken("check-size", {"src/base/a.h": "/* x */\n" * 800})
+    refused("check-size", "src/base/a.h", "/* x */\n" * 801, "801 lines")
+
+
+def lint_words(files):
+    with Tree() as tree:
+        for path, text in files.items():
+            tree.add(path, text)
+        return tool("check-words", tree.path)
+
+
+def test_words_refuses_sleep_in_tests():
+    code, out = lint_words({"tests/e2e/a.py": "import time\ntime.sl" + "eep(1)\n"})
+    assert code == 1 and "sleep" in out, out
+    code, out = lint_words({"tests/e2e/a.sh": "start\nsleep 1\n"})
+    assert code == 1 and "sleep" in out, out
+    code, out = lint_words({"tests/e2e/a.py": 'c.tool("bash", command="sleep 60")\n'})
+    assert code == 0, out
+
+
+def test_words_refuses_notes_to_oneself():
+    code, out = lint_words({"src/base/a.c": "/* TO" + "DO: later */\n"})
+    assert code == 1, out
+    code, out = lint_words({"README.md": "FIX" + "ME\n"})
+    assert code == 1, out
+
+
+def test_words_refuses_a_source_that_is_in_no_list():
+    code, out = lint_words({"src/base/a.c": "", "src/base/meson.build": "files('b.c')\n"})
+    assert code == 1 and "src/base/a.c" in out, out
+    code, out = lint_words({"src/base/a.c": "", "src/base/meson.build": "files('a.c')\n"})
+    assert code == 0, out
+
+
+def runner():
+    loader = importlib.machinery.SourceFileLoader(
+        "runner", os.path.join(ROOT, "tools", "run-tests"))
+    module = importlib.util.module_from_spec(
+        importlib.util.spec_from_loader("runner", loader))
+    loader.exec_module(module)
+    return module
+
+
+def counts(text, code=0, timed_out=False, strict=False):
+    run = runner()
+    result = run.judge(run.Result("x"), text, code, timed_out, strict)
+    return result.passed, result.failed
+
+
+def test_runner_reads_tap():
+    assert counts("1..2\nok 1 - a\nok 2 - b\n") == (2, 0)
+    assert counts("1..2\nok 1 - a\nnot ok 2 - b\n# why\n", code=1) == (1, 1)
+
+
+def test_runner_reads_a_total():
+    assert counts("a.jsonl: 3 passed, 0 failed\n7 passed, 0 failed\n") == (7, 0)
+    assert counts("7 passed, 2 failed, 1 differ\n", code=1) == (7, 2)
+
+
+def test_runner_counts_silence_and_death():
+    assert counts("") == (0, 1)
+    assert counts("hello\n") == (0, 1)
+    assert counts("ok 1 - a\n", code=-11) == (1, 1)
+    assert counts("ok 1 - a\n", code=1) == (1, 1)
+    assert counts("5 passed, 0 failed\n", code=3) == (5, 1)
+    assert counts("1..3\nok 1 - a\n") == (1, 1)
+    assert counts("ok 1 - a\n", code=-9, timed_out=True) == (1, 1)
+
+
+def test_runner_counts_a_skip_as_failed_under_ci():
+    text = "1..2\nok 1 - a\nok 2 - b # SKIP no cgroup\n"
+    assert counts(text) == (1, 0)
+    assert counts(text, strict=True) == (1, 1)
+
+
+if __name__ == "__main__":
+    run_tests(globals())
