@@ -27,7 +27,7 @@ lint:
 	@scripts/bootstrap --dev
 	@tools/lint
 
-# SECONDS=60 make fuzz
+# FUZZ_SECONDS=60 make fuzz
 fuzz:
 	@scripts/bootstrap --dev
 	@tools/fuzz
