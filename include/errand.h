@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * errand.h - background tasks for agents, as a library without I/O.
+ *
+ * The library is one state machine, an errand_host. It starts no thread, opens nothing,
+ * reads no clock. You feed it (calls, ends, time); it answers through callbacks, which it
+ * makes only from inside errand_run(). Exceptions: a producer's start and cancel, marked
+ * [sync], and the PURE ones.
+ *
+ *      your loop                         the host
+ *      ---------                         --------
+ *      errand_call_new(args)       -->   queued
+ *      errand_run(mono, wall)      -->   exec, render, finalize ... on_result()
+ *      a process ends:
+ *      errand_settle(task, ...)    -->   queued
+ *      errand_run(mono, wall)      -->   waiters, ERRAND_ON_CHANGED, ERRAND_ON_DONE, a notice
+ *      sleep until errand_next_deadline()
+ *
+ * RULES THAT HOLD EVERYWHERE
+ *  Threads    A host belongs to the thread that calls it. Two hosts share no state.
+ *  Ids        Everything but the host is named by a 64-bit id, below 2^53, never reused in
+ *             a host. A stale id is harmless: ERRAND_EGONE. 0 means none (agent), global
+ *             (scope), never (signal).
+ *  Strings in UTF-8, (pointer, length); length ERRAND_NUL means NUL-terminated; a NULL
+ *             pointer means absent, which is not the same as empty. Always copied. Ill-formed
+ *             UTF-8 is replaced by U+FFFD, except in JSON text, where it is an error.
+ *  Text out   errand_text objects, yours to free. Pointers handed to a callback are borrowed
+ *             until it returns.
+ *  Structs    Zero them, set .size = sizeof, pass by pointer; copied before the call returns.
+ *             New members are only added at the end; zero always means the default.
+ *  Callbacks  Each comes with .ud; destroy(ud) is called exactly once, when the library will
+ *             never use ud again, also if the registering call failed. Callbacks must return
+ *             (no longjmp, no C++ exception, no unwinding Rust panic).
+ *  Errors     Functions return 0 or a negative ERRAND_E*; outputs are then untouched. A NULL
+ *             ret_err is fine; otherwise *ret_err is set on failure and is yours to free.
+ *  Memory     Sizes from outside are capped first (ERRAND_ELIMIT). If the allocator fails, a
+ *             call whose size came from you returns ERRAND_ENOMEM with nothing changed; a
+ *             small internal allocation calls options.oom, which must not return.
+ *  Time       Milliseconds, int64_t.
+ *
+ * WHAT MAY BE CALLED FROM WHERE (checked: ERRAND_EREENTER)
+ *  [any]   queries and things that only queue: errand_settle*, errand_answer, errand_fail,
+ *          errand_abort, errand_call_abort, errand_lease_*, errand_text_*, errand_error_*.
+ *  [main]  whatever changes or calls out: start, kill, wait, call, mount, dispose, insert,
+ *          claim ... Allowed at top level and from every callback that errand_run() makes;
+ *          not from PURE callbacks and not from [sync] ones.
+ *  [top]   errand_run, errand_host_free: never from a callback.
+ *  PURE callbacks (read, render, finalize, warn, message_id, allocator, destroy) may call
+ *  [any]-queries only.
+ *
+ * "spec N" names the item of the contract that a rule comes from.
+ */
+#ifndef ERRAND_H
+#define ERRAND_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+/* ERRAND_FN: look at the result. Calls that only queue may be let go: the worst is EGONE. */
+#define ERRAND_API __attribute__((visibility("default")))
+#define ERRAND_FN ERRAND_API __attribute__((warn_unused_result)) int
+#else
+#define ERRAND_API
+#define ERRAND_FN int
+#endif
+
+#define ERRAND_ABI 1u           /* soname liberrand.so.1; symbols ERRAND_1 */
+#define ERRAND_NUL ((size_t)-1) /* length: up to the NUL */
+#define ERRAND_NEVER INT64_MAX  /* no deadline */
+
+/* ---- version ------------------------------------------------------------------------ */
+
+ERRAND_API uint32_t errand_abi(void);        /* of the library that was loaded */
+ERRAND_API const char *errand_version(void); /* "1.2.3" */
+
+/* ---- handles ------------------------------------------------------------------------ */
+
+typedef struct errand_host errand_host;
+typedef struct errand_error errand_error;
+typedef struct errand_text errand_text;
+typedef struct errand_sink errand_sink; /* where a PURE callback writes its text */
+
+typedef uint64_t errand_scope;  /* a layer key; 0 is the global layer, the only one yet */
+typedef uint64_t errand_agent;  /* an agent instance */
+typedef uint64_t errand_task;   /* a record; not the "bash-1" of the model */
+typedef uint64_t errand_call;   /* one tool call on its way through the pipeline */
+typedef uint64_t errand_frame;  /* one stage of a call that owes one answer */
+typedef uint64_t errand_signal; /* an abort signal, shared by any number of calls */
+typedef uint64_t errand_reg;    /* a registration: undone by errand_unregister() */
+typedef uint64_t errand_lease;  /* something handed out and not yet delivered */
+
+typedef struct {
+	const char *ptr; /* NULL: absent */
+	size_t len;
+} errand_str;
+
+typedef void (*errand_destroy_fn)(void *ud);
+
+/* Return codes. Plain int in every signature, so the enum may grow. */
+enum {
+	ERRAND_OK = 0,
+	ERRAND_EARG = -1,     /* the program is wrong: NULL host, unknown flag, bad size */
+	ERRAND_EJSON = -2,    /* not JSON, or not lossless JSON */
+	ERRAND_EREFUSED = -3, /* the contract says no; the error text is the contract's */
+	ERRAND_EGONE = -4,    /* a stale id: finished, disposed or answered already */
+	ERRAND_ESTATE = -5,   /* not now: a record that may not be dropped yet */
+	ERRAND_EREENTER = -6, /* not from this callback */
+	ERRAND_ELIMIT = -8,   /* over a maximum; the error text names it */
+	ERRAND_ENOMEM = -9,
+	ERRAND_ECALLBACK =
+		-10 /* a [sync] callback of yours failed; its error is passed on */
+};
+
+/* ---- errors and text [any] ----------------------------------------------------------- */
+
+/*
+ * An error has a message of any length, a name ("Error" by default; "" for a thrown plain
+ * string) and, only for coded errors, a code. Its string form is "name: message".
+ * In callbacks, @e is lent to you: fill it with errand_error_set() and return negative.
+ */
+ERRAND_API errand_error *errand_error_new(const char *name, const char *code,
+					  const char *message, size_t len);
+ERRAND_API void errand_error_set(errand_error *e, const char *name, const char *code,
+				 const char *message, size_t len);
+ERRAND_API int errand_error_rc(const errand_error *e);
+ERRAND_API const char *errand_error_message(const errand_error *e, size_t *ret_len);
+ERRAND_API const char *errand_error_name(const errand_error *e);
+ERRAND_API const char *errand_error_code(const errand_error *e); /* NULL: not coded */
+ERRAND_API void errand_error_free(errand_error *e);              /* NULL is fine */
+
+ERRAND_API const char *errand_text_data(const errand_text *t, size_t *ret_len); /* + NUL */
+ERRAND_API void errand_text_free(errand_text *t); /* NULL is fine; any thread */
+
+/* Append to @s. 1: it is full, stop (not an error; what fitted is kept). */
+ERRAND_API int errand_sink_write(errand_sink *s, const void *bytes, size_t len);
+ERRAND_API size_t errand_sink_room(const errand_sink *s);
+
+/* ---- host ---------------------------------------------------------------------------- */
+
+struct errand_host_options {
+	uint32_t size;
+	uint32_t abi; /* ERRAND_ABI of the header you compiled with */
+	/* {"maxConcurrentTasksPerOwner":10} is the default: spec D9. null is no limit, 0 is
+	 * refused. Unknown keys are ignored. */
+	errand_str config_json;
+	/* PURE. One line for the operator ("tasks: onTaskDone listener threw for ..."). */
+	void (*warn)(void *ud, const char *text, size_t len);
+	/* PURE. A fresh message id; the library has no entropy of its own. NULL: m1, m2, ... */
+	void (*message_id)(void *ud, errand_sink *out);
+	void *ud;
+	errand_destroy_fn destroy;
+	/* Allocator, all three or none. Host-wide. */
+	void *(*alloc)(void *mem_ud, size_t n);
+	void *(*resize)(void *mem_ud, void *p, size_t n);
+	void (*dealloc)(void *mem_ud, void *p);
+	void *mem_ud;
+	void (*oom)(void *mem_ud, size_t n); /* must not return; NULL: abort() */
+};
+
+/* EARG: a bad size or abi. EJSON, EREFUSED: config_json. */
+ERRAND_FN errand_host_new(const struct errand_host_options *o, errand_host **ret,
+			  errand_error **ret_err);
+/* [top] At once and silently: no callback but destroy(). NULL is fine. */
+ERRAND_API void errand_host_free(errand_host *h);
+
+/* ---- the loop ------------------------------------------------------------------------ */
+
+/*
+ * [top] Set the time, then process what is queued and due: at most @budget events (0: 1000).
+ * @mono_ms never goes back and drives deadlines; @wall_ms (epoch) is only shown. Fake both
+ * in tests. Returns 1 if work is left (call again after your own I/O), 0 if not.
+ */
+ERRAND_FN errand_run(errand_host *h, int64_t mono_ms, int64_t wall_ms, uint32_t budget);
+/* [any] When to call errand_run() next, on @mono_ms' scale; INT64_MIN: work is queued. */
+ERRAND_API int64_t errand_next_deadline(const errand_host *h);
+
+/* ---- agents -------------------------------------------------------------------------- */
+
+struct errand_agent_options {
+	uint32_t size;
+	uint32_t flags;     /* ERRAND_AGENT_* */
+	errand_str session; /* id = session id; not empty */
+};
+#define ERRAND_AGENT_UNREGISTERED 1u /* live, but not in the registry (cannot own tasks) */
+
+/* EREFUSED: `agent "<id>" is already registered` (spec 2.7). */
+ERRAND_FN errand_agent_new(errand_host *h, const struct errand_agent_options *o,
+			   errand_agent *ret, errand_error **ret_err);
+/* Put it into the registry of live agents, or take it out (spec 1.1.1e, 2.4). */
+ERRAND_FN errand_agent_register(errand_host *h, errand_agent a, int yes,
+				errand_error **ret_err);
+
+/* done(ud): everything has ended and the records are dropped. */
+typedef void (*errand_done_fn)(void *ud, errand_host *h);
+/*
+ * End an agent (spec 12.1, 12.2, D2): its inbox is cleared, each live task of this very
+ * instance is reported and cancelled with "owner disposed"; when all have settled, their
+ * records are dropped and done() is called. New starts fail meanwhile. Calls of the agent
+ * that are under way go on to their end. Leases return.
+ */
+ERRAND_FN errand_agent_dispose(errand_host *h, errand_agent a, errand_done_fn done,
+			       void *ud, errand_destroy_fn destroy, errand_error **ret_err);
+
+/* ---- inbox --------------------------------------------------------------------------- */
+
+enum {
+	ERRAND_NEXT_STEP = 1
+};
+
+/*
+ * Append to the agent's next-step list (spec 7.1). @message_json is
+ * {"role":"user","content":[...],"source":{...},"id":..?}; an id is made if there is none.
+ * EREFUSED: `message "<id>" is already pending` (spec 7.4).
+ */
+ERRAND_FN errand_insert(errand_host *h, errand_agent a, int target,
+			const char *message_json, size_t len, errand_text **ret_id,
+			errand_error **ret_err);
+/* Take one pending message out for good. EGONE: it is not pending. */
+ERRAND_FN errand_discard(errand_host *h, errand_agent a, const char *message_id, size_t len,
+			 errand_error **ret_err);
+/* The pending messages, oldest first: [{"id","role","content","source"}]; one that is the
+ * notice of a task also has "task": the model's id of it. */
+ERRAND_FN errand_inbox(const errand_host *h, errand_agent a, errand_text **ret_json,
+		       errand_error **ret_err);
+
+enum {
+	ERRAND_CLAIM_STEP = 1,   /* all of next-step */
+	ERRAND_CLAIM_NOTICES = 3 /* notices only: for a tool reply or a hook */
+};
+/*
+ * Take messages out, on a lease (spec 7.3, D6). The array is that of errand_inbox().
+ * Returned, they go back to the front, in order. Nothing pending: *ret_lease is 0 and the
+ * text "[]".
+ */
+ERRAND_FN errand_claim(errand_host *h, errand_agent a, int what, errand_lease *ret_lease,
+		       errand_text **ret_messages_json, errand_error **ret_err);
+
+/*
+ * [any] A lease ends once: its content reached the model, or it did not and is owed again:
+ * bytes are unread, an end is unreported (and its notice sent, if none was), messages are
+ * pending. EGONE: it has ended already, or what it held is gone.
+ */
+ERRAND_API int errand_lease_commit(errand_host *h, errand_lease l);
+ERRAND_API int errand_lease_return(errand_host *h, errand_lease l);
+
+/* ---- prompt, tools ------------------------------------------------------------------- */
+
+/* The prompt sections that the agent (0: nobody) sees, in order, a blank line between them
+ * (spec 8). "" without a mount. */
+ERRAND_FN errand_prompt(const errand_host *h, errand_agent a, errand_text **ret,
+			errand_error **ret_err);
+
+enum {
+	ERRAND_STAGE_BODY = 5 /* answer: the canonical value as JSON */
+};
+
+struct errand_frame_view {
+	uint32_t size;
+	int32_t stage; /* ERRAND_STAGE_* */
+	errand_call call;
+	errand_agent agent; /* 0: a call without an agent */
+	errand_signal signal;
+	errand_str tool;
+	errand_str args_json; /* lossless, and valid under the tool's params_schema */
+};
+
+/* A stage that may suspend: answer @f now, or keep the number and answer later. */
+typedef void (*errand_enter_fn)(void *ud, errand_host *h, errand_frame f,
+				const struct errand_frame_view *v);
+/* PURE text makers: 0, or negative with @e filled. */
+typedef int (*errand_make_fn)(void *ud, const char *in_json, size_t len, errand_sink *out,
+			      errand_error *e);
+
+struct errand_tool {
+	uint32_t size;
+	uint32_t flags; /* ERRAND_TOOL_* */
+	errand_str name, description;
+	errand_str params_schema; /* JSON Schema, spec 4.1 */
+	errand_str output_schema; /* of the canonical value */
+	errand_enter_fn exec;     /* answer: the canonical value as JSON */
+	/* value -> content blocks; NULL: one text block of the JSON */
+	errand_make_fn render;
+	/* {"args","result"} -> {"content":[...]}, or writes nothing: as it is (spec 9.9) */
+	errand_make_fn finalize;
+	void *ud;
+	errand_destroy_fn
+		destroy; /* after the last call that captured the tool has ended */
+};
+#define ERRAND_TOOL_EXCLUSIVE 1u /* your loop must not overlap it with sibling calls */
+
+/* EREFUSED: the name is taken in this scope, or a schema is outside the subset. */
+ERRAND_FN errand_tool_add(errand_host *h, errand_scope s, const struct errand_tool *t,
+			  errand_reg *ret, errand_error **ret_err);
+/*
+ * As for the model: [{"name","description","parameters","outputSchema","exclusive"}], sorted
+ * by name, or in order of registration. Byte-stable (spec 8.4).
+ */
+ERRAND_FN errand_tools(const errand_host *h, errand_agent a, int by_registration,
+		       errand_text **ret_json, errand_error **ret_err);
+/* Undo any registration; idempotent (EGONE the second time). Frames that are out stay valid,
+ * and ud lives until they are answered. */
+ERRAND_API int errand_unregister(errand_host *h, errand_reg r);
+
+/* ---- calls --------------------------------------------------------------------------- */
+
+/* [any] End frame @f with JSON, or with an error. EGONE: answered already. */
+ERRAND_API int errand_answer(errand_host *h, errand_frame f, const char *json, size_t len);
+ERRAND_API int errand_fail(errand_host *h, errand_frame f, const errand_error *e);
+/* [any] Bind lease @l to the call of frame @f: it ends as the call's own lease does. So a
+ * body that reads or waits consumes nothing before its result is delivered (D6). */
+ERRAND_API int errand_frame_lease(errand_host *h, errand_frame f, errand_lease l);
+
+/* What became of a result: return from on_result. */
+enum {
+	ERRAND_DELIVERED = 0, /* the model has it: commit what it consumed */
+	ERRAND_HELD = 1,      /* I will say so with errand_lease_commit/_return(lease) */
+	ERRAND_LOST = 2       /* nobody got it: nothing was consumed */
+};
+
+struct errand_call_options {
+	uint32_t size;
+	uint32_t flags; /* ERRAND_ARGS_* */
+	errand_agent agent;
+	errand_signal signal; /* 0: only errand_call_abort() */
+	errand_str tool;
+	/* As the model wrote it: empty is {}, non-JSON becomes a string (spec 4.9.5). JSON whose
+	 * numbers overflow a double, or are -0, is "not lossless" (D16), not "non-JSON". */
+	errand_str args;
+	/*
+	 * @result_json: {"isError","content","value"?,"error"?:{"message","name"?,"code"?}}.
+	 * Never inside errand_call_new. @l is 0 if the call consumed nothing.
+	 */
+	int (*on_result)(void *ud, errand_host *h, errand_call c, errand_lease l,
+			 const char *result_json, size_t len);
+	void *ud;
+	errand_destroy_fn destroy;
+};
+#define ERRAND_ARGS_NOT_JSON 1u /* the caller's value has no lossless JSON (NaN, -0, ...) */
+
+/* Queue one call. Everything that can go wrong with it, an unknown tool included, comes as
+ * its result. ELIMIT: args over 16 MiB. */
+ERRAND_FN errand_call_new(errand_host *h, const struct errand_call_options *o,
+			  errand_call *ret, errand_error **ret_err);
+/* [any] Idempotent. Drops this call's waiters at once (spec 1.7.4); everything else follows
+ * in errand_run(). The call still gives a result, and what it had read is unread again. */
+ERRAND_API int errand_call_abort(errand_host *h, errand_call c);
+
+ERRAND_FN errand_signal_new(errand_host *h, errand_signal *ret);
+ERRAND_API int errand_abort(errand_host *h, errand_signal s); /* [any] */
+ERRAND_API int errand_aborted(const errand_host *h, errand_signal s);
+ERRAND_API int errand_signal_free(errand_host *h, errand_signal s);
+
+/* ---- tasks and producers ------------------------------------------------------------- */
+
+enum { /* wire words: running stopping completed killed failed */
+	ERRAND_RUNNING = 1,
+	ERRAND_STOPPING,
+	ERRAND_COMPLETED,
+	ERRAND_KILLED,
+	ERRAND_FAILED
+};
+
+struct errand_producer {
+	uint32_t size;
+	uint32_t flags; /* 0 */
+	/*
+	 * [sync] Begin, or negative and undo all: then no id is consumed (spec 1.1.2). @t is
+	 * good for errand_settle() at once. If your rows must be durable before a fork, only
+	 * note the work here, fork after your transaction, and settle as failed if that does
+	 * not work.
+	 */
+	int (*start)(void *ud, errand_host *h, errand_task t, errand_error *e);
+	/* [sync] Ask for an end; must lead to errand_settle(). May come more than once
+	 * (spec 1.6.3). */
+	int (*cancel)(void *ud, errand_host *h, errand_task t, const char *reason_or_null,
+		      size_t len, errand_error *e);
+	/*
+	 * PURE; NULL: a final-output task. Write the text of what stands from offset @from on,
+	 * say in *ret_next where it ends. The cursor is the library's: a read may be repeated
+	 * (D6). Return what you have; fetch the rest in your own time.
+	 */
+	int (*read)(void *ud, errand_task t, uint64_t from, errand_sink *out,
+		    uint64_t *ret_next, errand_error *e);
+	void *ud;
+	errand_destroy_fn destroy; /* the record was dropped, or start() was refused */
+};
+
+struct errand_task_spec {
+	uint32_t size;
+	uint32_t flags; /* 0 */
+	errand_str kind, label;
+	/* outputLimitBytes as JSON text; absent: none; NaN, Infinity: null */
+	errand_str limit_json;
+	errand_agent owner; /* 0: unowned */
+	struct errand_producer producer;
+};
+
+/* *ret_id_text: "bash-1". Never settles before this returns. Texts and order of refusals:
+ * spec 1.1.1, 1.10.1. ECALLBACK: start() failed. */
+ERRAND_FN errand_task_start(errand_host *h, const struct errand_task_spec *spec,
+			    errand_task *ret, errand_text **ret_id_text,
+			    errand_error **ret_err);
+/*
+ * [any] The end of a task; queued. @status is ERRAND_COMPLETED, _KILLED or _FAILED; a NULL
+ * @detail or @output is absent. The first wins (spec 1.2.1); a later one is EGONE once the
+ * first is processed, silently ignored before.
+ */
+ERRAND_API int errand_settle(errand_host *h, errand_task t, int status, const char *detail,
+			     size_t detail_len, const char *output, size_t output_len);
+/* [any] The producer broke its promise: warns, settles as failed with the error's string
+ * (spec 1.2.5). */
+ERRAND_API int errand_settle_broken(errand_host *h, errand_task t, const errand_error *why);
+
+/* Forget a settled record (D15). ESTATE while it is live, its end is not yet reported, or a
+ * lease holds it. */
+ERRAND_FN errand_task_drop(errand_host *h, errand_task t, errand_error **ret_err);
+
+/*
+ * The registry as programs see it. @id is the model's id; @caller 0: nobody's agent. A
+ * snapshot is {"id","kind","label","outputLimitBytes"?,"ownerSession"?,"status","detail"?,
+ * "startedAt","finishedAt"?,"reported"} (spec 1.9).
+ */
+ERRAND_FN errand_list(const errand_host *h, errand_agent caller, errand_text **ret_json,
+		      errand_error **ret_err); /* spec 1.3 */
+ERRAND_FN errand_get(const errand_host *h, const char *id, size_t len, errand_agent caller,
+		     errand_text **ret_json, errand_error **ret_err); /* spec 1.4 */
+/* {"text","task":<snapshot>} (spec 1.5); the cursor, and "reported" of an ended task, are on
+ * *ret_lease. */
+ERRAND_FN errand_read(errand_host *h, const char *id, size_t len, errand_agent caller,
+		      errand_lease *ret_lease, errand_text **ret_json,
+		      errand_error **ret_err);
+/* *ret_requested: 1 requested, 0 already finished (spec 1.6). */
+ERRAND_FN errand_kill(errand_host *h, const char *id, size_t len, errand_agent caller,
+		      const char *reason, size_t reason_len, int *ret_requested,
+		      errand_error **ret_err);
+/*
+ * fn(): @snapshot_json, or @e ("wait aborted"). @timeout_json as the caller gave it (spec
+ * 1.7). @l is 0 for a live snapshot (the deadline passed); else reported is set when it is
+ * committed. Never inside errand_wait. Refused at once: no fn().
+ */
+typedef void (*errand_wait_fn)(void *ud, errand_host *h, errand_lease l,
+			       const char *snapshot_json, size_t len,
+			       const errand_error *e);
+ERRAND_FN errand_wait(errand_host *h, const char *id, size_t len, errand_agent caller,
+		      const char *timeout_json, size_t timeout_len, errand_signal s,
+		      errand_wait_fn fn, void *ud, errand_destroy_fn destroy,
+		      errand_error **ret_err);
+
+/* ---- events -------------------------------------------------------------------------- */
+
+enum {
+	ERRAND_ON_DONE = 1, /* snapshot; after waiters and change observers (D3) */
+	ERRAND_ON_CHANGED,  /* {}: what this owner sees has changed (spec 1.10.2) */
+	ERRAND_ON_INBOX     /* {"event":"inserted"|"claimed"|"discarded","message":{..}} */
+};
+/* Negative with @e filled is a throw: warned about, contained (spec 1.2.4). @owner 0:
+ * unowned. */
+typedef int (*errand_event_fn)(void *ud, errand_host *h, errand_reg self,
+			       errand_agent owner, const char *json, size_t len,
+			       errand_error *e);
+ERRAND_FN errand_on(errand_host *h, errand_scope s, int event, errand_event_fn fn, void *ud,
+		    errand_destroy_fn destroy, errand_reg *ret, errand_error **ret_err);
+
+/* ---- helpers for producers [any], pure ---------------------------------------------- */
+
+/* At most @max bytes of the head (or tail), never half a code point (spec 5.2, D5). */
+ERRAND_FN errand_retain(int tail, size_t max, const char *text, size_t len,
+			const char **ret_start, size_t *ret_len);
+/* <= 120 UTF-16 units of one line, as in a notice's source.summary (spec 6.6, D5). */
+ERRAND_FN errand_summary(const char *text, size_t len, errand_text **ret);
+/* text + @suffix in at most @limit bytes, the tail of @text kept behind "\n" + @word (spec
+ * 5.3). @limit 0: unbounded. */
+ERRAND_FN errand_fit(const char *text, size_t len, const char *suffix, const char *word,
+		     size_t limit, errand_text **ret);
+
+/* ---- the controller ------------------------------------------------------------------ */
+
+/*
+ * task_output, task_list, task_kill, the prompt section and the notices, in scope @s.
+ * @config_json: {"waitTimeoutMs":30000,"maxWaitTimeoutMs":600000} (spec 10). Also opens the
+ * start gate. Undone by errand_unregister(): work that runs goes on (spec 3.7).
+ */
+ERRAND_FN errand_mount(errand_host *h, errand_scope s, const char *config_json, size_t len,
+		       errand_reg *ret, errand_error **ret_err);
+/* Open the start gate without the controller (spec 1.8). */
+ERRAND_FN errand_surface(errand_host *h, errand_scope s, const char *name, errand_reg *ret,
+			 errand_error **ret_err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* ERRAND_H */

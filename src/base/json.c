@@ -1,0 +1,555 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/json.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/limits.h"
+#include "base/utf8.h"
+
+static const json_t *lib(const struct js *j)
+{
+	return (const json_t *)(const void *)j;
+}
+
+static const struct js *ours(const json_t *j)
+{
+	return (const struct js *)(const void *)j;
+}
+
+/* ---- spans: a scanner for text that is known to be well-formed ---- */
+
+struct scan {
+	const char *p, *end;
+};
+
+static void skip_space(struct scan *s)
+{
+	while (s->p < s->end && memchr(" \t\r\n", *s->p, 4))
+		s->p++;
+}
+
+static void skip_string(struct scan *s)
+{
+	for (s->p++; s->p < s->end && *s->p != '"'; s->p++)
+		if (*s->p == '\\')
+			s->p++;
+	if (s->p < s->end)
+		s->p++;
+}
+
+static bool ends_scalar(char c)
+{
+	return memchr(",]}: \t\r\n", c, 8) != NULL;
+}
+
+static void skip_scalar(struct scan *s)
+{
+	while (s->p < s->end && !ends_scalar(*s->p))
+		s->p++;
+}
+
+static void skip_value(struct scan *s)
+{
+	size_t depth = 0;
+
+	do {
+		skip_space(s);
+		if (s->p >= s->end)
+			return;
+		if (*s->p == '"') {
+			skip_string(s);
+		} else if (*s->p == '{' || *s->p == '[') {
+			depth++;
+			s->p++;
+		} else if (*s->p == '}' || *s->p == ']') {
+			depth--;
+			s->p++;
+		} else if (*s->p == ',' || *s->p == ':') {
+			s->p++;
+		} else {
+			skip_scalar(s);
+		}
+	} while (depth > 0);
+}
+
+/* Does the quoted string @s spell @key, escapes and all? */
+static bool spells(struct js_span s, const char *key)
+{
+	size_t n = strlen(key);
+	json_error_t e;
+	json_t *j;
+	bool same;
+
+	if (!memchr(s.ptr, '\\', s.len))
+		return s.len == n + 2 && memcmp(s.ptr + 1, key, n) == 0;
+	j = json_loadb(s.ptr, s.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, &e);
+	same = j && json_string_length(j) == n && memcmp(json_string_value(j), key, n) == 0;
+	json_decref(j);
+	return same;
+}
+
+struct js_span js_member(struct js_span object, const char *key)
+{
+	struct scan s = {object.ptr, object.ptr ? object.ptr + object.len : NULL};
+	struct js_span found = {NULL, 0}, name;
+	const char *start;
+
+	if (!object.ptr)
+		return found;
+	skip_space(&s);
+	if (s.p >= s.end || *s.p != '{')
+		return found;
+	s.p++;
+	for (;;) {
+		skip_space(&s);
+		if (s.p >= s.end || *s.p != '"')
+			return found;
+		name.ptr = s.p;
+		skip_string(&s);
+		name.len = (size_t)(s.p - name.ptr);
+		skip_space(&s);
+		s.p++; /* the colon */
+		skip_space(&s);
+		start = s.p;
+		skip_value(&s);
+		if (s.p > s.end)
+			return found;
+		if (spells(name, key))
+			found = (struct js_span){start, (size_t)(s.p - start)};
+		skip_space(&s);
+		if (s.p >= s.end || *s.p != ',')
+			return found;
+		s.p++;
+	}
+}
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* Does the number that starts at @p overflow a double? */
+static bool overflows(const char *p, const char *end)
+{
+	char text[512], *rest;
+	size_t len = 0;
+	char *copy = text;
+	bool over;
+
+	while (p + len < end && (is_digit(p[len]) || memchr("+-.eE", p[len], 5)))
+		len++;
+	if (len >= sizeof(text) && !(copy = malloc(len + 1)))
+		return true;
+	memcpy(copy, p, len);
+	copy[len] = 0;
+	over = isinf(strtod(copy, &rest));
+	if (copy != text)
+		free(copy);
+	return over;
+}
+
+/* Find the next overflowing number at or after *@s; false at the end. */
+static bool next_overflow(struct scan *s, struct js_span *ret)
+{
+	while (s->p < s->end) {
+		const char *start = s->p;
+
+		if (*start == '"') {
+			skip_string(s);
+		} else if (*start == '-' || is_digit(*start)) {
+			skip_scalar(s);
+			if (overflows(start, s->p)) {
+				*ret = (struct js_span){start, (size_t)(s->p - start)};
+				return true;
+			}
+		} else {
+			s->p++;
+		}
+	}
+	return false;
+}
+
+bool js_overflows_only_in(struct js_span text, struct js_span inner)
+{
+	struct scan s = {text.ptr, text.ptr + text.len};
+	struct js_span n;
+
+	while (next_overflow(&s, &n))
+		if (!inner.ptr || n.ptr < inner.ptr || n.ptr >= inner.ptr + inner.len)
+			return false;
+	return true;
+}
+
+/* ---- reading ---- */
+
+#define LOAD_FLAGS (JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL | JSON_ALLOW_NUL)
+
+/* Parse again with -0, and spaces, where a number overflowed. */
+static int parse_patched(const char *text, size_t len, json_t **ret, json_error_t *e)
+{
+	char *copy = mem_dup(NULL, text, len);
+	struct scan s = {copy, copy + len};
+	struct js_span n;
+	char *at;
+
+	while (next_overflow(&s, &n)) {
+		at = copy + (n.ptr - copy);
+		memset(at, ' ', n.len);
+		memcpy(at, "-0", 2);
+	}
+	*ret = json_loadb(copy, len, LOAD_FLAGS, e);
+	mem_free(NULL, copy);
+	return *ret ? -ERR_LOSSY : -ERR_FORMAT;
+}
+
+static bool too_deep(const char *text, size_t len)
+{
+	struct scan s = {text, text + len};
+	size_t depth = 0;
+
+	while (s.p < s.end) {
+		char c = *s.p;
+
+		if (c == '"') {
+			skip_string(&s);
+			continue;
+		}
+		if ((c == '[' || c == '{') && ++depth > MAX_JSON_NESTING)
+			return true;
+		if ((c == ']' || c == '}') && depth > 0)
+			depth--;
+		s.p++;
+	}
+	return false;
+}
+
+int js_parse(const char *text, size_t len, struct js **ret, struct err *err)
+{
+	json_error_t e;
+	json_t *root;
+	int rc = 0;
+
+	if (too_deep(text, len))
+		return err_set(err, ERR_FORMAT, "nested deeper than %d levels",
+			       MAX_JSON_NESTING);
+	/* A seed of our own: the library would open /dev/urandom for one. */
+	json_object_seed((size_t)(uintptr_t)&e | 1);
+	root = json_loadb(text, len, LOAD_FLAGS, &e);
+	if (!root && json_error_code(&e) == json_error_numeric_overflow)
+		rc = parse_patched(text, len, &root, &e);
+	if (!root && json_error_code(&e) == json_error_out_of_memory)
+		return err_set(err, ERR_NOMEM, "out of memory");
+	if (!root)
+		return err_set(err, ERR_FORMAT, "%s at byte %d", e.text, e.position);
+	*ret = (struct js *)(void *)root;
+	return rc;
+}
+
+void js_free(struct js *root)
+{
+	json_decref((json_t *)(void *)root);
+}
+
+bool js_has_negative_zero(const struct js *j)
+{
+	const struct js *child;
+	void *it = NULL;
+
+	switch (js_type(j)) {
+	case JS_NUMBER:
+		return js_number(j) == 0 && signbit(js_number(j));
+	case JS_ARRAY:
+		for (size_t i = 0; i < js_count(j); i++)
+			if (js_has_negative_zero(js_at(j, i)))
+				return true;
+		return false;
+	case JS_OBJECT:
+		while (js_next(j, &it, NULL, NULL, &child))
+			if (js_has_negative_zero(child))
+				return true;
+		return false;
+	case JS_NONE:
+	case JS_NULL:
+	case JS_BOOL:
+	case JS_STRING:
+		break;
+	}
+	return false;
+}
+
+enum js_type js_type(const struct js *j)
+{
+	if (!j)
+		return JS_NONE;
+	switch (json_typeof(lib(j))) {
+	case JSON_OBJECT:
+		return JS_OBJECT;
+	case JSON_ARRAY:
+		return JS_ARRAY;
+	case JSON_STRING:
+		return JS_STRING;
+	case JSON_INTEGER:
+	case JSON_REAL:
+		return JS_NUMBER;
+	case JSON_TRUE:
+	case JSON_FALSE:
+		return JS_BOOL;
+	case JSON_NULL:
+		break;
+	}
+	return JS_NULL;
+}
+
+const struct js *js_get(const struct js *object, const char *key)
+{
+	return ours(json_object_get(lib(object), key));
+}
+
+const struct js *js_at(const struct js *array, size_t i)
+{
+	return ours(json_array_get(lib(array), i));
+}
+
+size_t js_count(const struct js *j)
+{
+	enum js_type type = js_type(j);
+
+	if (type == JS_ARRAY)
+		return json_array_size(lib(j));
+	return type == JS_OBJECT ? json_object_size(lib(j)) : 0;
+}
+
+const char *js_string(const struct js *j, size_t *ret_len)
+{
+	if (js_type(j) != JS_STRING)
+		return NULL;
+	if (ret_len)
+		*ret_len = json_string_length(lib(j));
+	return json_string_value(lib(j));
+}
+
+double js_number(const struct js *j)
+{
+	return js_type(j) == JS_NUMBER ? json_number_value(lib(j)) : NAN;
+}
+
+bool js_is_true(const struct js *j)
+{
+	return j && json_is_true(lib(j));
+}
+
+bool js_string_is(const struct js *j, const char *s)
+{
+	size_t len;
+	const char *p = js_string(j, &len);
+
+	return p && len == strlen(s) && memcmp(p, s, len) == 0;
+}
+
+bool js_next(const struct js *object, void **it, const char **ret_key, size_t *ret_key_len,
+	     const struct js **ret_value)
+{
+	/* The library's iterators want a mutable object; nothing is changed through them. */
+	union {
+		const json_t *in;
+		json_t *out;
+	} o = {.in = lib(object)};
+
+	if (js_type(object) != JS_OBJECT)
+		return false;
+	*it = *it ? json_object_iter_next(o.out, *it) : json_object_iter(o.out);
+	if (!*it)
+		return false;
+	if (ret_key)
+		*ret_key = json_object_iter_key(*it);
+	if (ret_key_len)
+		*ret_key_len = strlen(json_object_iter_key(*it));
+	*ret_value = ours(json_object_iter_value(*it));
+	return true;
+}
+
+/* ---- writing ---- */
+
+/* 1: as it is. Anything else is escaped, or the start of a longer sequence. */
+static bool is_plain(unsigned char c)
+{
+	return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
+}
+
+static int put_escape(struct buf *out, unsigned char c)
+{
+	static const char names[][2] = {{'\n', 'n'}, {'\t', 't'}, {'\r', 'r'}, {'\b', 'b'},
+					{'\f', 'f'}, {'"', '"'},  {'\\', '\\'}};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if ((unsigned char)names[i][0] == c) {
+			char pair[2] = {'\\', names[i][1]};
+
+			return buf_add(out, pair, 2);
+		}
+	}
+	return buf_addf(out, "\\u%04x", c);
+}
+
+int js_put_string(struct buf *out, const char *s, size_t len)
+{
+	size_t i = 0, start, bad;
+	uint32_t cp;
+	int n;
+
+	/* Most text needs no more than its own length. */
+	(void)buf_reserve(out, len + 2 <= buf_room(out) ? len + 2 : 0);
+	(void)buf_addc(out, '"');
+	while (i < len && !buf_error(out)) {
+		for (start = i; i < len && is_plain((unsigned char)s[i]); i++)
+			;
+		(void)buf_add(out, s + start, i - start);
+		if (i == len)
+			break;
+		if ((unsigned char)s[i] < 0x80) {
+			(void)put_escape(out, (unsigned char)s[i++]);
+			continue;
+		}
+		n = utf8_decode(s + i, len - i, &cp, &bad);
+		if (n > 0) {
+			(void)buf_add(out, s + i, (size_t)n);
+			i += (size_t)n;
+		} else {
+			(void)buf_adds(out, "\xef\xbf\xbd");
+			i += n < 0 ? len - i : bad;
+		}
+	}
+	return buf_addc(out, '"');
+}
+
+/* Digits and exponent of the shortest text that reads back as @v. */
+static void shortest(double v, char digits[32], int *ret_exp10)
+{
+	char text[48];
+	char *e;
+	size_t n = 0;
+
+	for (int precision = 0; precision < 17; precision++) {
+		(void)snprintf(text, sizeof(text), "%.*e", precision, v);
+		if (strtod(text, NULL) == v)
+			break;
+	}
+	e = strchr(text, 'e');
+	*ret_exp10 = (int)strtol(e + 1, NULL, 10);
+	for (char *p = text; p < e; p++)
+		if (is_digit(*p))
+			digits[n++] = *p;
+	digits[n] = 0;
+}
+
+int js_put_number(struct buf *out, double v)
+{
+	char d[32];
+	int exp10, n;
+
+	if (!isfinite(v))
+		return buf_adds(out, "null");
+	if (v == 0)
+		return buf_addc(out, '0');
+	if (v < 0)
+		(void)buf_addc(out, '-');
+	shortest(fabs(v), d, &exp10);
+	n = (int)strlen(d);
+	if (exp10 >= 21 || exp10 < -6) {
+		(void)buf_addc(out, d[0]);
+		if (n > 1)
+			(void)buf_addf(out, ".%s", d + 1);
+		return buf_addf(out, "e%+d", exp10);
+	}
+	if (exp10 < 0) {
+		(void)buf_adds(out, "0.");
+		for (int i = -1; i > exp10; i--)
+			(void)buf_addc(out, '0');
+		return buf_adds(out, d);
+	}
+	for (int i = 0; i < n || i <= exp10; i++) {
+		if (i == exp10 + 1)
+			(void)buf_addc(out, '.');
+		(void)buf_addc(out, i < n ? d[i] : '0');
+	}
+	return buf_error(out);
+}
+
+int js_put_int(struct buf *out, int64_t v)
+{
+	return buf_addf(out, "%lld", (long long)v);
+}
+
+int js_put_key(struct buf *out, const char *key)
+{
+	if (out->len && out->data[out->len - 1] != '{')
+		(void)buf_addc(out, ',');
+	(void)js_put_string(out, key, strlen(key));
+	return buf_addc(out, ':');
+}
+
+int js_put_member(struct buf *out, const char *key, const char *s, size_t len)
+{
+	(void)js_put_key(out, key);
+	return js_put_string(out, s, len);
+}
+
+static int put_array(struct buf *out, const struct js *j)
+{
+	(void)buf_addc(out, '[');
+	for (size_t i = 0; i < js_count(j); i++) {
+		if (i)
+			(void)buf_addc(out, ',');
+		(void)js_put_value(out, js_at(j, i));
+	}
+	return buf_addc(out, ']');
+}
+
+static int put_object(struct buf *out, const struct js *j)
+{
+	const struct js *value;
+	const char *key;
+	size_t len;
+	void *it = NULL;
+	bool first = true;
+
+	(void)buf_addc(out, '{');
+	while (js_next(j, &it, &key, &len, &value)) {
+		if (!first)
+			(void)buf_addc(out, ',');
+		first = false;
+		(void)js_put_string(out, key, len);
+		(void)buf_addc(out, ':');
+		(void)js_put_value(out, value);
+	}
+	return buf_addc(out, '}');
+}
+
+int js_put_value(struct buf *out, const struct js *j)
+{
+	size_t len;
+	const char *s;
+
+	switch (js_type(j)) {
+	case JS_OBJECT:
+		return put_object(out, j);
+	case JS_ARRAY:
+		return put_array(out, j);
+	case JS_STRING:
+		s = js_string(j, &len);
+		return js_put_string(out, s, len);
+	case JS_NUMBER:
+		return js_put_number(out, js_number(j));
+	case JS_BOOL:
+		return buf_adds(out, js_is_true(j) ? "true" : "false");
+	case JS_NULL:
+	case JS_NONE:
+		break;
+	}
+	return buf_adds(out, "null");
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * bash.h - the `bash` tool: each call is a task from its first moment (spec D11).
+ *
+ * In the background it answers with the id at once. In the foreground it answers with output
+ * and markers when the command is done, and is promoted when that takes too long.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "errand.h"
+#include "run/run.h"
+
+struct bash;
+
+struct bash_config {
+	uint64_t output_limit; /* bytes, 0: none */
+	int64_t foreground_ms;
+	int64_t grace_ms;
+	uint64_t log_head, log_tail;
+	/* Names that a task's environment does not get; NULL-terminated. */
+	const char *const *withheld;
+	/* What the client of @agent hands on. Valid until the next call. */
+	const struct run_context *(*context)(void *ud, errand_agent agent);
+	/* PURE. An ended task's record may be dropped now (D15 is the host's). May be NULL. */
+	void (*ended)(void *ud, errand_agent owner, errand_task t);
+	void *ud;
+};
+
+int bash_install(errand_host *h, struct run *r, const struct bash_config *c,
+		 struct bash **ret, errand_error **ret_err);
+/* After errand_host_free(). NULL is fine. */
+void bash_free(struct bash *b);

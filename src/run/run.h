@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * run.h - the host's side of errand-shim: start, watch, read and end processes.
+ *
+ * A struct run owns one folder, <state>/tasks, and the connections to the shims under it.
+ * It knows no errand_host: the producers beside it (bash.c) tie the two together. It has no
+ * loop of its own: when run_fd() is readable, or run_deadline() has come, call run_turn().
+ *
+ * Starting is split in two. run_start() only writes the plan down; run_flush() makes the run
+ * folder and spawns the shim. So a host can make its rows durable, and send the id on its
+ * way, before a process exists. A kill in between is kept and obeyed.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct err;
+struct buf;
+struct run;
+struct run_task; /* one task's shim; owned by the struct run until run_drop() */
+
+/* What a client hands on to its tasks. Borrowed during the call. */
+struct run_context {
+	const char *cwd;        /* absolute */
+	const char *const *env; /* NULL-terminated "NAME=value" */
+	mode_t umask;
+};
+
+struct run_spec {
+	const char *const *argv; /* argv[0] is looked up in the task's PATH */
+	const struct run_context *context;
+	const char *workdir;         /* NULL: context->cwd; relative to it otherwise */
+	int64_t deadline_ms;         /* 0: none */
+	int64_t grace_ms;            /* between SIGTERM and SIGKILL */
+	uint64_t log_head, log_tail; /* bytes kept of the output's front and end */
+};
+
+/* Why it ended: the typed cause of design, as the shim recorded it. */
+enum run_cause {
+	RUN_EXIT,        /* by itself, with an exit code */
+	RUN_SIGNAL,      /* a signal nobody here asked for */
+	RUN_KILL,        /* after run_kill() */
+	RUN_DEADLINE,    /* after its deadline */
+	RUN_NOT_STARTED, /* exec, workdir, fork ... failed */
+	RUN_LOST,        /* nobody saw the end */
+};
+
+struct run_end {
+	enum run_cause cause;
+	int wait_status;     /* as of waitpid; of no meaning for NOT_STARTED and LOST */
+	char why[200];       /* NOT_STARTED, LOST: the reason, one line */
+	int64_t deadline_ms; /* DEADLINE: the limit that passed */
+	uint64_t bytes_seen, bytes_dropped;
+	uint32_t processes_left;      /* 0 unless the kill was incomplete */
+	int32_t left_pid, left_uid;   /* one of them */
+	int64_t started_ms, ended_ms; /* wall */
+};
+
+/* [from run_turn, run_flush] The end is on disk. Exactly once for each task started. */
+typedef void (*run_end_fn)(void *ud, struct run_task *t, const struct run_end *end);
+
+/* @folder must exist (0700); <folder>/tasks is made. @shim: path of errand-shim. */
+int run_new(const char *folder, const char *shim, struct run **ret, struct err *err);
+/* Forgets everything; kills nothing. NULL is fine. */
+void run_free(struct run *r);
+
+int run_fd(const struct run *r);           /* readable when run_turn() has work */
+int64_t run_deadline(const struct run *r); /* monotonic ms, INT64_MAX: none */
+void run_turn(struct run *r, int64_t mono_ms);
+
+/* Plan a task. ERR_ARG with a text for the model: workdir, NUL in an argument, size.
+ * Nothing has been made on failure. Never calls @fn inside. */
+int run_start(struct run *r, const struct run_spec *spec, run_end_fn fn, void *ud,
+	      struct run_task **ret, struct err *err);
+/* Spawn what was planned. A spawn that fails ends the task with RUN_NOT_STARTED. */
+void run_flush(struct run *r);
+
+/* Ask for the end of the whole tree: SIGTERM, grace, SIGKILL. Idempotent; ignored after it. */
+void run_kill(struct run_task *t);
+
+/* The log. Offsets count every byte the task ever printed. */
+uint64_t run_log_end(struct run_task *t);
+/*
+ * Append up to @max bytes from offset @from to @out. *@ret_from is where they really begin:
+ * later than @from if what stood there was dropped or never kept.
+ */
+int run_log_read(struct run_task *t, uint64_t from, size_t max, struct buf *out,
+		 uint64_t *ret_from, struct err *err);
+/* Path of `out` while the whole log is in it, else NULL. Borrowed until the next call. */
+const char *run_log_path(struct run_task *t);
+
+/* Forget an ended task and delete its folder; a live one is only forgotten. */
+void run_drop(struct run_task *t);
+/* The host leaves: every live task is asked to end and to delete its folder. Quick. */
+void run_leave(struct run *r);
