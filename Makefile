@@ -12,7 +12,7 @@ bootstrap:
 	@scripts/bootstrap
 
 $(BUILD)/build.ninja: | bootstrap
-	@meson setup --prefix '$(PREFIX)' $(MESON_SETUP) $(BUILD)
+	@meson setup --prefix '$(PREFIX)' $(if $(CI),--werror) $(MESON_SETUP) $(BUILD)
 
 demo: all
 	@python3 scripts/demo $(BUILD)

@@ -29,7 +29,13 @@
 
 extern char **environ;
 
-enum { STARTS = 200, READS = 1000, EXITS = 100, MAX_SAMPLES = 1000, MAX_LINE = 1 << 20 };
+enum {
+	STARTS = 200,
+	READS = 1000,
+	EXITS = 100,
+	MAX_SAMPLES = 1000,
+	MAX_LINE = 1 << 20
+};
 
 struct samples {
 	const char *name;
