@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * call.c - tools/call: a request becomes a call of the core, its result becomes a reply.
+ *
+ * Content and canonical value are taken from the core's result as text, not encoded again.
+ * A reply that would be longer than a line may be is made shorter in steps that lose
+ * nothing: without the notices (they stay pending), without the second copy of the text (it
+ * is in the content). If that is not enough, the call's lease returns and the model is told.
+ */
+#include "base/err.h"
+#include "mcp/internal.h"
+
+/* The core's result, taken apart. */
+struct outcome {
+	struct js_span content, value, error;
+	bool is_error;
+};
+
+/* How much of a reply is left out. */
+enum cut {
+	CUT_NOTHING,
+	CUT_NOTICES,
+	CUT_VALUE_TEXT,
+	CUT_TOO_LONG, /* even so */
+};
+
+static bool span_is(struct js_span s, const char *text)
+{
+	return s.len == strlen(text) && memcmp(s.ptr, text, s.len) == 0;
+}
+
+/* ---- the reply ---- */
+
+static void put_content(struct buf *out, struct js_span content, const struct buf *notices)
+{
+	buf_adds(out, "\"content\":");
+	if (!notices || notices->len == 0) {
+		buf_add(out, content.ptr, content.len);
+		return;
+	}
+	buf_add(out, content.ptr, content.len - 1);
+	buf_adds(out, content.len > 2 ? ",{\"type\":\"text\",\"text\":"
+				      : "{\"type\":\"text\",\"text\":");
+	js_put_string(out, notices->data, notices->len);
+	buf_adds(out, "}]");
+}
+
+static void put_value(struct buf *out, struct js_span value, enum cut cut)
+{
+	struct js_span task = js_member(value, "task");
+
+	buf_adds(out, "\"errand/task\":");
+	if (cut < CUT_VALUE_TEXT || !task.ptr) {
+		buf_add(out, value.ptr, value.len);
+		return;
+	}
+	buf_adds(out, "{\"task\":");
+	buf_add(out, task.ptr, task.len);
+	buf_addc(out, '}');
+}
+
+static void put_meta(struct buf *out, const struct call *c, const struct outcome *o,
+		     enum cut cut)
+{
+	bool has_value = o->value.ptr && !c->is_list;
+
+	if (!has_value && c->era != ERA_MODERN)
+		return;
+	buf_adds(out, ",\"_meta\":{");
+	put_server_meta(out, c->mcp->server, c->era);
+	if (has_value) {
+		buf_adds(out, c->era == ERA_MODERN ? "," : "");
+		put_value(out, o->value, cut);
+	}
+	buf_addc(out, '}');
+}
+
+static int put_reply(struct buf *out, const struct call *c, const struct outcome *o,
+		     const struct buf *notices, enum cut cut)
+{
+	struct js_span id = {buf_text(&c->id), c->id.len};
+
+	buf_clear(out);
+	rpc_put_result(out, id);
+	put_result_type(out, c->era);
+	put_content(out, o->content, cut < CUT_NOTICES ? notices : NULL);
+	buf_addf(out, ",\"isError\":%s", o->is_error ? "true" : "false");
+	put_meta(out, c, o, cut);
+	buf_adds(out, "}}");
+	return buf_error(out);
+}
+
+static void put_too_long(struct buf *out, const struct call *c)
+{
+	static const char content[] =
+		"[{\"type\":\"text\",\"text\":\"Error: the result is longer than a reply may be "
+		"(8 MiB as a line); nothing of it was consumed\"}]";
+	struct outcome o = {.content = {content, sizeof(content) - 1}, .is_error = true};
+
+	/* An id that fills the whole line is the client's own doing. */
+	buf_release(out);
+	buf_init(out, MAX_REQUEST_LINE + KIB(64));
+	(void)put_reply(out, c, &o, NULL, CUT_NOTICES);
+}
+
+static void reply(struct call *c, const struct outcome *o)
+{
+	struct mcp_server *s = c->mcp->server;
+	struct buf line = BUF_INIT(MAX_REPLY_LINE), notices = BUF_INIT(MAX_REPLY_LINE);
+	enum cut cut = CUT_NOTHING;
+
+	c->claim = claim_take(s, c->agent, &c->shown, &notices);
+	while (cut < CUT_TOO_LONG && put_reply(&line, c, o, &notices, cut) < 0)
+		cut++;
+	if (cut > CUT_NOTHING) {
+		claim_return(c->claim);
+		c->claim = NULL;
+	}
+	if (cut == CUT_TOO_LONG) {
+		if (c->lease)
+			(void)errand_lease_return(s->host, c->lease);
+		c->lease = 0;
+		buf_release(&c->shown);
+		put_too_long(&line, c);
+	}
+	buf_release(&notices);
+	call_reply(c, &line);
+}
+
+/* ---- the result ---- */
+
+static bool is_terminal(struct js_span status)
+{
+	return span_is(status, "\"completed\"") || span_is(status, "\"killed\"") ||
+	       span_is(status, "\"failed\"");
+}
+
+/* Which task's end does the reply tell? */
+static void find_shown(struct call *c, const struct outcome *o)
+{
+	struct js_span task = js_member(o->value, "task"), id;
+	struct js *value = NULL;
+	const char *p;
+	size_t len;
+
+	if (c->is_list || o->is_error || !is_terminal(js_member(task, "status")))
+		return;
+	id = js_member(task, "id");
+	if (!id.ptr || js_parse(id.ptr, id.len, &value, NULL) < 0)
+		return;
+	p = js_string(value, &len);
+	if (p)
+		buf_add(&c->shown, p, len);
+	js_free(value);
+}
+
+static void refuse_unknown(struct call *c, struct js_span error)
+{
+	struct js_span id = {buf_text(&c->id), c->id.len};
+	struct buf line = BUF_INIT(MAX_REQUEST_LINE + KIB(64));
+	struct js *e = NULL;
+	const char *text = NULL;
+
+	if (js_parse(error.ptr, error.len, &e, NULL) == 0)
+		text = js_string(js_get(e, "message"), NULL);
+	rpc_put_error(&line, id, RPC_BAD_PARAMS, text ? text : "unknown tool", NULL);
+	js_free(e);
+	call_reply(c, &line);
+}
+
+static int on_result(void *ud, errand_host *h, errand_call id, errand_lease l, const char *json,
+		     size_t len)
+{
+	struct js_span all = {json, len};
+	struct mcp_server *s = ud;
+	struct call *c = map_get(&s->calls, id);
+	struct outcome o;
+
+	(void)h;
+	if (!c)
+		return ERRAND_LOST;
+	o.content = js_member(all, "content");
+	o.value = js_member(all, "value");
+	o.error = js_member(all, "error");
+	o.is_error = span_is(js_member(all, "isError"), "true");
+	c->lease = l;
+	if (span_is(js_member(o.error, "code"), "\"UNKNOWN_TOOL\"")) {
+		refuse_unknown(c, o.error);
+		return ERRAND_HELD;
+	}
+	find_shown(c, &o);
+	reply(c, &o);
+	return ERRAND_HELD;
+}
+
+/* ---- the request ---- */
+
+/* Whose call is it? An absent name is the client's own agent. False: it was refused. */
+static bool find_owner(const struct request *r, const char **ret, size_t *ret_len)
+{
+	const struct js *given = js_get(r->meta, "errand/owner");
+
+	/* Of the names, the one that a client gives by itself comes first. */
+	*ret = js_string(js_get(r->meta, "threadId"), ret_len);
+	if (!*ret || *ret_len == 0)
+		*ret = js_string(given, ret_len);
+	if ((given && js_type(given) != JS_STRING) || (*ret && *ret_len == 0)) {
+		/* Falling back to somebody else's tasks would be worse than an error. */
+		request_fail(r, RPC_BAD_PARAMS,
+			     "invalid params: _meta[\"errand/owner\"] must be a non-empty string");
+		return false;
+	}
+	if (*ret && *ret_len > MAX_OWNER_NAME) {
+		request_fail(r, RPC_BAD_PARAMS,
+			     "invalid params: the owner's name is longer than %u bytes",
+			     MAX_OWNER_NAME);
+		return false;
+	}
+	return true;
+}
+
+static void start_call(const struct request *r, const struct js *name, errand_agent agent)
+{
+	struct js_span args = r->message->arguments_text;
+	struct errand_call_options o = {
+		.size = sizeof(o),
+		.agent = agent,
+		.args = {args.ptr, args.len},
+		.on_result = on_result,
+		.ud = r->mcp->server,
+	};
+	struct call *c = call_open(r);
+	errand_error *e = NULL;
+
+	if (!c)
+		return;
+	o.tool.ptr = js_string(name, &o.tool.len);
+	c->agent = agent;
+	c->is_list = js_string_is(name, "task_list");
+	if (errand_call_new(r->mcp->server->host, &o, &c->call, &e) < 0) {
+		c->call = 0;
+		call_drop(c);
+		request_fail(r, RPC_INTERNAL, "the call was refused: %s",
+			     errand_error_message(e, NULL));
+		errand_error_free(e);
+		return;
+	}
+	map_put(&r->mcp->server->calls, c->call, c);
+}
+
+void tools_call(const struct request *r)
+{
+	const struct js *name = js_get(r->params, "name");
+	const char *owner;
+	struct err err = {0};
+	errand_agent agent;
+	size_t len = 0;
+
+	if (js_type(name) != JS_STRING) {
+		request_fail(r, RPC_BAD_PARAMS, "invalid params: name must be a string");
+		return;
+	}
+	if (!find_owner(r, &owner, &len))
+		return;
+	if (r->mcp->ops.agent(r->mcp->ud, owner, len, &agent, &err) < 0) {
+		request_fail(r, RPC_INTERNAL, "no agent for this call: %s", err.msg);
+		return;
+	}
+	start_call(r, name, agent);
+}
