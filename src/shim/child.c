@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+#include "shim/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "shim/proto.h"
+
+enum step {
+	STEP_OUTPUT,
+	STEP_CHDIR,
+	STEP_EXEC,
+};
+
+struct report {
+	enum step step;
+	int errnum;
+};
+
+/* A task is a better victim of the out-of-memory killer than its agent. */
+static void raise_oom_score(int score)
+{
+	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+	char text[16];
+	int len = snprintf(text, sizeof(text), "%d", score);
+
+	if (fd < 0)
+		return;
+	if (write(fd, text, (size_t)len) < 0)
+		errno = 0; /* not allowed here: no reason not to run */
+	(void)close(fd);
+}
+
+static void close_all_but(int fd)
+{
+	(void)syscall(SYS_close_range, 3, fd - 1, 0);
+	(void)syscall(SYS_close_range, fd + 1, ~0U, 0);
+}
+
+/* The shim's dispositions are the default ones already; only its mask is its own. */
+static enum step become(const struct proto_spec *spec, int output_fd, int report_fd)
+{
+	sigset_t none;
+
+	(void)setsid();
+	if (dup2(output_fd, STDOUT_FILENO) < 0 || dup2(output_fd, STDERR_FILENO) < 0)
+		return STEP_OUTPUT;
+	raise_oom_score(spec->oom_score_adj);
+	close_all_but(report_fd);
+	if (chdir(spec->cwd) != 0)
+		return STEP_CHDIR;
+	(void)umask((mode_t)spec->umask);
+	sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	environ = spec->env; /* execvp looks for PATH in there */
+	(void)execvp(spec->argv[0], spec->argv);
+	return STEP_EXEC;
+}
+
+pid_t child_start(const struct proto_spec *spec, int output_fd, int *ret_report_fd)
+{
+	struct report report;
+	int fds[2];
+	pid_t pid;
+
+	if (pipe2(fds, O_CLOEXEC) != 0)
+		return -1;
+	pid = fork();
+	if (pid == 0) {
+		report.step = become(spec, output_fd, fds[1]);
+		report.errnum = errno;
+		(void)!write(fds[1], &report, sizeof(report));
+		_exit(127);
+	}
+	(void)close(fds[1]);
+	if (pid < 0)
+		(void)close(fds[0]);
+	else
+		*ret_report_fd = fds[0];
+	return pid;
+}
+
+bool child_failed(int report_fd, const struct child_names *names, char *why, size_t size)
+{
+	static const char *const verbs[] = {
+		[STEP_OUTPUT] = "connect the output of",
+		[STEP_CHDIR] = "change to",
+		[STEP_EXEC] = "run",
+	};
+	struct report report;
+
+	if (read(report_fd, &report, sizeof(report)) != (ssize_t)sizeof(report))
+		return false;
+	(void)snprintf(why, size, "cannot %s '%s': %s", verbs[report.step],
+		       report.step == STEP_CHDIR ? names->cwd : names->program,
+		       strerror(report.errnum));
+	return true;
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * hosts.c - the sockets to hosts. They come and go; a task does not care.
+ *
+ * Nothing waits for a host: one whose socket is full is let go, and finds the record in
+ * the folder. SIGPIPE is blocked, and MSG_NOSIGNAL keeps it from being queued at all.
+ */
+#include <errno.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "shim/shim.h"
+
+static void let_go(struct shim *s, unsigned slot)
+{
+	(void)close(s->host_fds[slot]);
+	s->host_fds[slot] = -1;
+}
+
+static void tell(struct shim *s, unsigned slot, const struct proto_packet *p)
+{
+	uint8_t bytes[PROTO_PACKET_MAX];
+	size_t len = proto_put_packet(bytes, p);
+
+	if (send(s->host_fds[slot], bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+		let_go(s, slot);
+}
+
+static void say_hello(struct shim *s, unsigned slot)
+{
+	struct proto_packet p = {
+		.type = PROTO_MSG_HELLO,
+		.hello =
+			{
+				.shim_pid = s->record.shim_pid,
+				.pid = s->record.pid,
+				.ticks = s->record.ticks,
+				.state = s->record.state,
+			},
+	};
+
+	tell(s, slot, &p);
+}
+
+static void tell_end(struct shim *s, unsigned slot)
+{
+	struct proto_packet p = {.type = PROTO_MSG_ENDED, .ended = s->record};
+
+	tell(s, slot, &p);
+}
+
+void shim_hosts_init(struct shim *s)
+{
+	if (shim_watch(s, s->host_fds[0], SOURCE_HOST, 0) != 0)
+		let_go(s, 0);
+	else
+		say_hello(s, 0);
+}
+
+static bool is_ours(int fd)
+{
+	struct ucred who;
+	socklen_t len = sizeof(who);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0 &&
+	       who.uid == geteuid();
+}
+
+static int free_slot(const struct shim *s)
+{
+	for (int i = 0; i < SHIM_HOSTS; i++)
+		if (s->host_fds[i] < 0)
+			return i;
+	return -1;
+}
+
+void shim_hosts_accept(struct shim *s)
+{
+	int fd = accept4(s->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int slot = free_slot(s);
+
+	if (fd < 0)
+		return;
+	if (slot < 0 || !is_ours(fd) ||
+	    shim_watch(s, fd, SOURCE_HOST, (uint32_t)slot) != 0) {
+		(void)close(fd);
+		return;
+	}
+	s->host_fds[slot] = fd;
+	say_hello(s, (unsigned)slot);
+	if (s->host_fds[slot] >= 0 && s->record.state == PROTO_ENDED)
+		tell_end(s, (unsigned)slot);
+}
+
+void shim_hosts_receive(struct shim *s, unsigned slot)
+{
+	uint8_t bytes[PROTO_PACKET_MAX + 1];
+	struct proto_packet p;
+	ssize_t n;
+
+	if (s->host_fds[slot] < 0)
+		return;
+	n = recv(s->host_fds[slot], bytes, sizeof(bytes), MSG_DONTWAIT);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0 || proto_get_packet(bytes, (size_t)n, &p) != 0) {
+		let_go(s, slot);
+		return;
+	}
+	if (p.type != PROTO_MSG_KILL)
+		return;
+	if (p.kill_flags & PROTO_KILL_DISCARD)
+		s->is_discarded = true;
+	shim_handle(s, EV_KILL);
+}
+
+void shim_hosts_tell_end(struct shim *s)
+{
+	for (unsigned i = 0; i < SHIM_HOSTS; i++)
+		if (s->host_fds[i] >= 0)
+			tell_end(s, i);
+}
