@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * internal.h - what the files of the host's side share. run.c owns the tasks' lives,
+ * plan.c makes their specs, spawn.c their shims, logfile.c reads what they wrote, lost.c
+ * finds out what became of a shim that fell silent.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "run/run.h"
+#include "shim/proto.h"
+
+enum run_phase {
+	RUN_PLANNED,
+	RUN_LIVE,   /* there is a shim, or there was one and nobody knows yet */
+	RUN_SILENT, /* its socket has ended without a record */
+	RUN_ENDED,
+};
+
+struct run {
+	int tasks_fd; /* the folder that holds the run folders */
+	int epoll_fd;
+	int null_fd;
+	char *tasks_path;
+	char *shim;
+	uint8_t boot_id[16];
+	int oom_score_adj; /* of the tasks */
+	struct map by_id;
+	uint64_t last_id;
+	struct list planned, live, silent, ended; /* of run_task.node */
+};
+
+struct run_task {
+	struct list node;
+	struct run *run;
+	uint64_t id; /* in the epoll events: a task may go while one is on its way */
+	enum run_phase phase;
+	int sock; /* -1: not connected */
+	char uid[PROTO_UID_LEN + 1];
+	struct buf spec; /* only while planned */
+	bool is_kill_asked;
+	run_end_fn fn;
+	void *ud;
+
+	uint64_t log_head;
+	uint64_t log_known;     /* where the log has been seen to end */
+	uint64_t seen, dropped; /* of an ended task */
+	char *log_path;
+
+	int64_t retry_ms, pause_ms; /* SILENT: the next look */
+	unsigned rounds;            /* of the sweep; 0: it has not begun */
+	struct proto_record last;   /* what the status said before */
+};
+
+/* plan.c: check @spec and write it down. */
+int run_plan(struct run_task *t, const struct run_spec *spec, struct err *err);
+
+/* spawn.c: folder, spec, shim. Its socket is t->sock. */
+int run_spawn(struct run_task *t, struct err *err);
+/* Delete a run folder in which nobody lives. */
+void run_remove_folder(const struct run *r, const char *uid);
+
+/* run.c: tell the end, once. @t may be gone afterwards. */
+void run_settle(struct run_task *t, const struct run_end *end);
+void run_settle_record(struct run_task *t, const struct proto_record *record);
+
+/* lost.c: begin, and go on when retry_ms has come. Settles when it knows. */
+void run_lost_begin(struct run_task *t);
+void run_lost_look(struct run_task *t, int64_t mono_ms);
+/* SIGKILL to every process with ERRAND_TASK=@uid that was born since @ticks. Returns how
+ * many there were; *@ret_pid is one of them. */
+unsigned run_lost_sweep(const char *uid, uint64_t ticks, int32_t *ret_pid);

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lost.c - a shim has fallen silent: did it end its task, does it live, or is it dead?
+ *
+ * Its socket has ended. A record of the end in `status` is the truth. Without one, the lock
+ * decides: held, the shim is still on its way out of this world (its descriptors close one
+ * by one), so look again; free, nobody will ever write that record. Then the folder is
+ * declared void, and what the dead shim left is swept.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <dirent.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/limits.h"
+#include "run/internal.h"
+
+#define LOOK_MS 1
+#define LOOK_MAX_MS 500
+/* The killed need a moment to go; what forks faster than this is not stopped by it. */
+#define SWEEP_PAUSE_MS 10
+#define SWEEP_ROUNDS 100
+
+/* ---- what is left of the tree ---- */
+
+static ssize_t read_proc(pid_t pid, const char *file, char *text, size_t size)
+{
+	char path[64];
+	autoclose int fd = -1;
+	size_t len = 0;
+	ssize_t n;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, file);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	while (len < size - 1 && (n = read(fd, text + len, size - 1 - len)) > 0)
+		len += (size_t)n;
+	text[len] = 0;
+	return (ssize_t)len;
+}
+
+/* Field 22; 0 for a process that is gone, or dead and unburied. */
+static uint64_t living_since(pid_t pid)
+{
+	char line[1024], *at;
+
+	if (read_proc(pid, "stat", line, sizeof(line)) <= 0)
+		return 0;
+	at = strrchr(line, ')');
+	if (!at || at[1] != ' ' || at[2] == 'Z' || at[2] == 'X')
+		return 0;
+	for (int field = 2; at && field < 22; field++)
+		at = strchr(at + 1, ' ');
+	return at ? strtoull(at, NULL, 10) : 0;
+}
+
+static bool has_variable(pid_t pid, const char *variable, char *scratch, size_t size)
+{
+	ssize_t len = read_proc(pid, "environ", scratch, size);
+	size_t want = strlen(variable) + 1;
+	const char *hit;
+
+	if (len <= 0)
+		return false;
+	hit = memmem(scratch, (size_t)len + 1, variable, want);
+	return hit && (hit == scratch || hit[-1] == 0);
+}
+
+/* The pidfd comes first: it pins the process that is looked at afterwards. */
+static bool kill_if_ours(pid_t pid, uint64_t ticks, const char *variable, char *scratch,
+			 size_t size)
+{
+	autoclose int fd = -1;
+	uint64_t since = living_since(pid);
+
+	if (since == 0 || since < ticks)
+		return false;
+	fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	return fd >= 0 && has_variable(pid, variable, scratch, size) &&
+	       syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0) == 0;
+}
+
+unsigned run_lost_sweep(const char *uid, uint64_t ticks, int32_t *ret_pid)
+{
+	char variable[16 + PROTO_UID_LEN];
+	autobuf struct buf scratch = BUF_INIT(MAX_SPEC);
+	const struct dirent *e;
+	unsigned count = 0;
+	DIR *dir = opendir("/proc");
+
+	if (!dir || buf_reserve(&scratch, MAX_SPEC) != 0) {
+		if (dir)
+			(void)closedir(dir);
+		return 0;
+	}
+	(void)snprintf(variable, sizeof(variable), "ERRAND_TASK=%s", uid);
+	while ((e = readdir(dir))) {
+		pid_t pid = (pid_t)strtol(e->d_name, NULL, 10);
+
+		if (pid > 0 && pid != getpid() &&
+		    kill_if_ours(pid, ticks, variable, scratch.data, MAX_SPEC)) {
+			count++;
+			*ret_pid = (int32_t)pid;
+		}
+	}
+	(void)closedir(dir);
+	return count;
+}
+
+/* ---- what happened ---- */
+
+static bool open_file(const struct run_task *t, const char *name, int *ret_fd)
+{
+	char path[PROTO_UID_LEN + 16];
+
+	(void)snprintf(path, sizeof(path), "%s/%s", t->uid, name);
+	*ret_fd = openat(t->run->tasks_fd, path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
+			 0600);
+	return *ret_fd >= 0;
+}
+
+static bool settle_from_status(struct run_task *t, int fd)
+{
+	if (proto_read_status(fd, &t->last) != 0 || t->last.state != PROTO_ENDED)
+		return false;
+	run_settle_record(t, &t->last);
+	return true;
+}
+
+static void settle_lost(struct run_task *t, const char *why)
+{
+	struct run_end end = {.cause = RUN_LOST, .started_ms = t->last.started_ms};
+
+	(void)snprintf(end.why, sizeof(end.why), "%s", why);
+	end.ended_ms = clock_wall_ms();
+	end.bytes_seen = run_log_end(t);
+	run_settle(t, &end);
+}
+
+static void look_later(struct run_task *t, int64_t mono_ms)
+{
+	t->retry_ms = mono_ms + t->pause_ms;
+	t->pause_ms = t->pause_ms * 2 < LOOK_MAX_MS ? t->pause_ms * 2 : LOOK_MAX_MS;
+}
+
+/* Once more until a round finds nobody. */
+static void sweep(struct run_task *t, int64_t mono_ms)
+{
+	int32_t pid = 0;
+
+	if (run_lost_sweep(t->uid, t->last.shim_ticks, &pid) == 0 ||
+	    ++t->rounds > SWEEP_ROUNDS) {
+		settle_lost(t, "the supervisor was killed");
+		return;
+	}
+	t->retry_ms = mono_ms + SWEEP_PAUSE_MS;
+}
+
+static void find_out(struct run_task *t, int64_t mono_ms)
+{
+	autoclose int lock = -1, status = -1;
+
+	if (!open_file(t, PROTO_LOCK, &lock) || !open_file(t, PROTO_STATUS, &status)) {
+		if (errno == ENOENT)
+			settle_lost(t, "the run folder is gone");
+		else
+			look_later(t, mono_ms);
+		return;
+	}
+	if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
+		look_later(t, mono_ms);
+		return;
+	}
+	/* It may have written just before it let go of the lock. */
+	if (settle_from_status(t, status))
+		return;
+	t->last.state = PROTO_VOID;
+	if (proto_write_status(status, &t->last) == 0)
+		(void)fdatasync(status);
+	t->rounds = 1;
+	sweep(t, mono_ms);
+}
+
+void run_lost_begin(struct run_task *t)
+{
+	t->pause_ms = LOOK_MS;
+	find_out(t, clock_mono_ms());
+}
+
+void run_lost_look(struct run_task *t, int64_t mono_ms)
+{
+	if (t->rounds)
+		sweep(t, mono_ms);
+	else
+		find_out(t, mono_ms);
+}

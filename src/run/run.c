@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: MIT */
+/* run.c - the tasks of one host: plan, spawn, watch, end, forget. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/limits.h"
+#include "base/mem.h"
+#include "run/internal.h"
+
+#define EVENTS_PER_TURN 64
+/* Deleting folders must not hold up a host that is leaving. */
+#define LEAVE_BUDGET_MS 30
+/* A task is a better victim of the out-of-memory killer than its host. */
+#define OOM_RAISE 100
+#define OOM_MAX 1000
+
+/* ---- the object ---- */
+
+static ssize_t read_small_file(const char *path, char *text, size_t size)
+{
+	autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, size - 1);
+
+	text[n > 0 ? n : 0] = 0;
+	return n;
+}
+
+/* "0a1b2c3d-..." to bytes; all zero if it cannot be read. */
+static void read_boot_id(uint8_t id[16])
+{
+	char text[64];
+	size_t n = 0;
+
+	(void)read_small_file("/proc/sys/kernel/random/boot_id", text, sizeof(text));
+	for (const char *p = text; n < 32 && *p; p++) {
+		const char *digits = "0123456789abcdef", *d = strchr(digits, *p);
+
+		if (d) {
+			id[n / 2] = (uint8_t)(id[n / 2] << 4 | (d - digits));
+			n++;
+		}
+	}
+}
+
+static int task_oom_score(void)
+{
+	char text[32];
+	long own;
+
+	(void)read_small_file("/proc/self/oom_score_adj", text, sizeof(text));
+	own = strtol(text, NULL, 10);
+	return own + OOM_RAISE > OOM_MAX ? OOM_MAX : (int)own + OOM_RAISE;
+}
+
+static char *tasks_path(const char *folder)
+{
+	struct buf path = BUF_INIT(KIB(64));
+
+	buf_addf(&path, "%s/tasks", folder);
+	return buf_take(&path, NULL);
+}
+
+static int open_all(struct run *r, struct err *err)
+{
+	struct stat st;
+
+	if (mkdir(r->tasks_path, 0700) != 0 && errno != EEXIST)
+		return err_sys(err, errno, "cannot make '%s'", r->tasks_path);
+	r->tasks_fd = open(r->tasks_path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (r->tasks_fd < 0 || fstat(r->tasks_fd, &st) != 0)
+		return err_sys(err, errno, "cannot open '%s'", r->tasks_path);
+	if (st.st_uid != geteuid())
+		return err_set(err, ERR_ARG, "'%s' belongs to another user", r->tasks_path);
+	r->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (r->epoll_fd < 0)
+		return err_sys(err, errno, "cannot watch for ends");
+	r->null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (r->null_fd < 0)
+		return err_sys(err, errno, "cannot open '/dev/null'");
+	return 0;
+}
+
+int run_new(const char *folder, const char *shim, struct run **ret, struct err *err)
+{
+	struct run *r = mem_new(NULL, sizeof(*r));
+	int rc;
+
+	r->tasks_fd = r->epoll_fd = r->null_fd = -1;
+	list_init(&r->planned);
+	list_init(&r->live);
+	list_init(&r->silent);
+	list_init(&r->ended);
+	map_init(&r->by_id, NULL);
+	r->tasks_path = tasks_path(folder);
+	r->shim = mem_dup(NULL, shim, strlen(shim));
+	read_boot_id(r->boot_id);
+	r->oom_score_adj = task_oom_score();
+	rc = open_all(r, err);
+	if (rc != 0) {
+		run_free(r);
+		return rc;
+	}
+	/* Shims tell their ends themselves; nobody waits for them. */
+	(void)signal(SIGCHLD, SIG_IGN);
+	*ret = r;
+	return 0;
+}
+
+static void close_if(int fd)
+{
+	if (fd >= 0)
+		(void)close(fd);
+}
+
+static void forget(struct run_task *t)
+{
+	map_del(&t->run->by_id, t->id);
+	list_del(&t->node);
+	close_if(t->sock);
+	buf_release(&t->spec);
+	mem_free(NULL, t->log_path);
+	mem_free(NULL, t);
+}
+
+static void forget_all(struct list *tasks)
+{
+	list_each(node, tasks) forget(list_entry(node, struct run_task, node));
+}
+
+void run_free(struct run *r)
+{
+	if (!r)
+		return;
+	forget_all(&r->planned);
+	forget_all(&r->live);
+	forget_all(&r->silent);
+	forget_all(&r->ended);
+	map_release(&r->by_id);
+	close_if(r->tasks_fd);
+	close_if(r->epoll_fd);
+	close_if(r->null_fd);
+	mem_free(NULL, r->tasks_path);
+	mem_free(NULL, r->shim);
+	mem_free(NULL, r);
+}
+
+/* ---- ends ---- */
+
+static void move_to(struct run_task *t, enum run_phase phase, struct list *tasks)
+{
+	list_del(&t->node);
+	list_add(tasks, &t->node);
+	t->phase = phase;
+}
+
+static void disconnect(struct run_task *t)
+{
+	close_if(t->sock);
+	t->sock = -1;
+}
+
+void run_settle(struct run_task *t, const struct run_end *end)
+{
+	move_to(t, RUN_ENDED, &t->run->ended);
+	t->seen = end->bytes_seen;
+	t->dropped = end->bytes_dropped;
+	t->fn(t->ud, t, end);
+}
+
+void run_settle_record(struct run_task *t, const struct proto_record *record)
+{
+	static const enum run_cause causes[] = {
+		[PROTO_CAUSE_NONE] = RUN_LOST,
+		[PROTO_CAUSE_EXIT] = RUN_EXIT,
+		[PROTO_CAUSE_SIGNAL] = RUN_SIGNAL,
+		[PROTO_CAUSE_KILL] = RUN_KILL,
+		[PROTO_CAUSE_DEADLINE] = RUN_DEADLINE,
+		[PROTO_CAUSE_NOT_STARTED] = RUN_NOT_STARTED,
+	};
+	struct run_end end = {
+		.cause = record->cause <= PROTO_CAUSE_NOT_STARTED ? causes[record->cause]
+								  : RUN_LOST,
+		.wait_status = record->wait_status,
+		.deadline_ms = record->deadline_ms,
+		.bytes_seen = record->bytes_seen,
+		.bytes_dropped = record->bytes_dropped,
+		.processes_left = record->processes_left,
+		.left_pid = record->left_pid,
+		.left_uid = record->left_uid,
+		.started_ms = record->started_ms,
+		.ended_ms = record->ended_ms,
+	};
+
+	_Static_assert(sizeof(end.why) == sizeof(record->why), "a reason fits");
+	memcpy(end.why, record->why, sizeof(end.why));
+	/* A shim that stays with what is left still takes a kill. */
+	if (!(record->flags & PROTO_ATTACHED_LEFT) && !record->processes_left)
+		disconnect(t);
+	run_settle(t, &end);
+}
+
+/* ---- the sockets ---- */
+
+static void tell_kill(struct run_task *t, uint32_t flags)
+{
+	struct proto_packet p = {.type = PROTO_MSG_KILL, .kill_flags = flags};
+	uint8_t bytes[PROTO_PACKET_MAX];
+	size_t len = proto_put_packet(bytes, &p);
+
+	/* A shim that cannot take it is gone or going: its socket's end says which. */
+	if (t->sock >= 0)
+		(void)send(t->sock, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static void on_hang_up(struct run_task *t)
+{
+	disconnect(t);
+	if (t->phase != RUN_LIVE)
+		return; /* the last one of an ended task's processes has gone */
+	move_to(t, RUN_SILENT, &t->run->silent);
+	run_lost_begin(t);
+}
+
+/* False: nothing more to read now, or @t may be gone. */
+static bool receive(struct run_task *t)
+{
+	uint8_t bytes[PROTO_PACKET_MAX + 1];
+	ssize_t n = recv(t->sock, bytes, sizeof(bytes), MSG_DONTWAIT);
+	struct proto_packet p;
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return false;
+	if (n <= 0) {
+		on_hang_up(t);
+		return false;
+	}
+	if (proto_get_packet(bytes, (size_t)n, &p) != 0 || p.type != PROTO_MSG_ENDED ||
+	    t->phase != RUN_LIVE)
+		return true; /* hello, or what a newer shim has to say */
+	run_settle_record(t, &p.ended);
+	return false;
+}
+
+int run_fd(const struct run *r)
+{
+	return r->epoll_fd;
+}
+
+int64_t run_deadline(const struct run *r)
+{
+	int64_t due = INT64_MAX;
+
+	for (struct list *node = r->silent.next; node != &r->silent; node = node->next) {
+		const struct run_task *t = list_entry(node, struct run_task, node);
+
+		if (t->retry_ms < due)
+			due = t->retry_ms;
+	}
+	return due;
+}
+
+static struct run_task *first_due(const struct run *r, int64_t mono_ms)
+{
+	for (struct list *node = r->silent.next; node != &r->silent; node = node->next) {
+		struct run_task *t = list_entry(node, struct run_task, node);
+
+		if (t->retry_ms <= mono_ms)
+			return t;
+	}
+	return NULL;
+}
+
+/* Each look settles a task or sets a later time; a callback may forget any other. */
+static void look_at_silent(struct run *r, int64_t mono_ms)
+{
+	struct run_task *t;
+
+	while ((t = first_due(r, mono_ms)))
+		run_lost_look(t, mono_ms);
+}
+
+void run_turn(struct run *r, int64_t mono_ms)
+{
+	struct epoll_event events[EVENTS_PER_TURN];
+	int n;
+
+	do {
+		n = epoll_wait(r->epoll_fd, events, EVENTS_PER_TURN, 0);
+		for (int i = 0; i < n; i++) {
+			struct run_task *t = map_get(&r->by_id, events[i].data.u64);
+
+			while (t && t->sock >= 0 && receive(t))
+				;
+		}
+	} while (n == EVENTS_PER_TURN);
+	look_at_silent(r, mono_ms);
+}
+
+/* ---- starting ---- */
+
+int run_start(struct run *r, const struct run_spec *spec, run_end_fn fn, void *ud,
+	      struct run_task **ret, struct err *err)
+{
+	struct run_task *t = mem_new(NULL, sizeof(*t));
+	int rc;
+
+	t->run = r;
+	t->id = ++r->last_id;
+	t->sock = -1;
+	t->fn = fn;
+	t->ud = ud;
+	rc = run_plan(t, spec, err);
+	if (rc != 0) {
+		mem_free(NULL, t);
+		return rc;
+	}
+	list_init(&t->node);
+	list_add(&r->planned, &t->node);
+	map_put(&r->by_id, t->id, t);
+	*ret = t;
+	return 0;
+}
+
+static int watch(struct run_task *t, struct err *err)
+{
+	struct epoll_event ev = {.events = EPOLLIN, .data.u64 = t->id};
+
+	if (epoll_ctl(t->run->epoll_fd, EPOLL_CTL_ADD, t->sock, &ev) != 0)
+		return err_sys(err, errno, "cannot watch the supervisor");
+	return 0;
+}
+
+static void spawn_failed(struct run_task *t, const struct err *err)
+{
+	struct run_end end = {.cause = RUN_NOT_STARTED};
+
+	(void)snprintf(end.why, sizeof(end.why), "%.*s", (int)sizeof(end.why) - 1,
+		       err->msg);
+	end.started_ms = end.ended_ms = clock_wall_ms();
+	disconnect(t);
+	run_remove_folder(t->run, t->uid);
+	run_settle(t, &end);
+}
+
+static void spawn(struct run_task *t)
+{
+	struct err err;
+
+	move_to(t, RUN_LIVE, &t->run->live);
+	if (run_spawn(t, &err) != 0) {
+		buf_release(&t->spec);
+		spawn_failed(t, &err);
+		return;
+	}
+	buf_release(&t->spec);
+	if (t->is_kill_asked)
+		tell_kill(t, 0);
+	/* Without a watch its end would never be heard: then it is not to run, either. */
+	if (watch(t, &err) != 0) {
+		tell_kill(t, PROTO_KILL_DISCARD);
+		spawn_failed(t, &err);
+	}
+}
+
+void run_flush(struct run *r)
+{
+	/* What a callback plans meanwhile is spawned as well. */
+	while (!list_is_empty(&r->planned))
+		spawn(list_entry(r->planned.next, struct run_task, node));
+}
+
+/* ---- ending ---- */
+
+void run_kill(struct run_task *t)
+{
+	t->is_kill_asked = true;
+	tell_kill(t, 0);
+}
+
+void run_drop(struct run_task *t)
+{
+	if (t->phase == RUN_ENDED) {
+		if (t->sock >= 0)
+			tell_kill(t, PROTO_KILL_DISCARD);
+		else
+			run_remove_folder(t->run, t->uid);
+	}
+	forget(t);
+}
+
+void run_leave(struct run *r)
+{
+	int64_t until = clock_mono_ms() + LEAVE_BUDGET_MS;
+
+	list_each(node, &r->live)
+		tell_kill(list_entry(node, struct run_task, node), PROTO_KILL_DISCARD);
+	list_each(ended, &r->ended)
+	{
+		const struct run_task *t = list_entry(ended, struct run_task, node);
+
+		if (t->sock >= 0)
+			tell_kill(list_entry(ended, struct run_task, node),
+				  PROTO_KILL_DISCARD);
+		else if (clock_mono_ms() < until)
+			run_remove_folder(r, t->uid);
+	}
+}
