@@ -168,8 +168,8 @@ static void refuse_unknown(struct call *c, struct js_span error)
 	call_reply(c, &line);
 }
 
-static int on_result(void *ud, errand_host *h, errand_call id, errand_lease l, const char *json,
-		     size_t len)
+static int on_result(void *ud, errand_host *h, errand_call id, errand_lease l,
+		     const char *json, size_t len)
 {
 	struct js_span all = {json, len};
 	struct mcp_server *s = ud;
@@ -206,8 +206,9 @@ static bool find_owner(const struct request *r, const char **ret, size_t *ret_le
 		*ret = js_string(given, ret_len);
 	if ((given && js_type(given) != JS_STRING) || (*ret && *ret_len == 0)) {
 		/* Falling back to somebody else's tasks would be worse than an error. */
-		request_fail(r, RPC_BAD_PARAMS,
-			     "invalid params: _meta[\"errand/owner\"] must be a non-empty string");
+		request_fail(
+			r, RPC_BAD_PARAMS,
+			"invalid params: _meta[\"errand/owner\"] must be a non-empty string");
 		return false;
 	}
 	if (*ret && *ret_len > MAX_OWNER_NAME) {

@@ -70,7 +70,8 @@ static void batch_end(struct mcp *m, struct batch *b)
 
 	if (b->line.len > 0) {
 		s = sent_new(m);
-		list_each(node, &b->calls) {
+		list_each(node, &b->calls)
+		{
 			struct call *c = list_entry(node, struct call, reply);
 
 			list_del(node);
@@ -90,7 +91,8 @@ static void batch_end(struct mcp *m, struct batch *b)
 void request_fail_data(const struct request *r, enum rpc_code code, const char *message,
 		       const char *data)
 {
-	struct buf line = BUF_INIT(MAX_REQUEST_LINE + KIB(64)); /* the id may fill its line */
+	struct buf line =
+		BUF_INIT(MAX_REQUEST_LINE + KIB(64)); /* the id may fill its line */
 
 	rpc_put_error(&line, r->message->id, code, message, data);
 	send_plain(r->mcp, r->batch, &line);
@@ -182,7 +184,8 @@ struct call *call_open(const struct request *r)
 	size_t cost = r->message->text.len;
 	struct call *c;
 
-	if (m->in_flight >= MAX_IN_FLIGHT || m->in_flight_bytes + cost > MAX_IN_FLIGHT_BYTES) {
+	if (m->in_flight >= MAX_IN_FLIGHT ||
+	    m->in_flight_bytes + cost > MAX_IN_FLIGHT_BYTES) {
 		request_fail(r, RPC_INTERNAL,
 			     "too many requests in flight (%zu, %zu bytes): wait for some",
 			     m->in_flight, m->in_flight_bytes);
@@ -237,13 +240,15 @@ static void call_free(struct call *c)
 
 static void call_commit(struct call *c)
 {
-	struct mcp_server *s = c->mcp->server;
+	struct mcp *m = c->mcp;
 
 	if (c->lease)
-		(void)errand_lease_commit(s->host, c->lease);
+		(void)errand_lease_commit(m->server->host, c->lease);
 	claim_commit(c->claim);
-	if (c->shown.len > 0)
-		notices_withdraw(s, c->agent, &c->shown);
+	if (c->shown.len > 0) {
+		notices_withdraw(m->server, c->agent, &c->shown);
+		m->ops.told(m->ud, c->agent, c->shown.data, c->shown.len);
+	}
 	call_free(c);
 }
 
@@ -296,8 +301,7 @@ void mcp_sent(struct mcp *m, uint64_t token)
 
 	if (!s)
 		return;
-	list_each(node, &s->calls)
-		call_commit(list_entry(node, struct call, reply));
+	list_each(node, &s->calls) call_commit(list_entry(node, struct call, reply));
 	sent_free(m, s);
 }
 
@@ -307,8 +311,7 @@ void mcp_unsent(struct mcp *m, uint64_t token)
 
 	if (!s)
 		return;
-	list_each(node, &s->calls)
-		call_drop(list_entry(node, struct call, reply));
+	list_each(node, &s->calls) call_drop(list_entry(node, struct call, reply));
 	sent_free(m, s);
 }
 
@@ -384,7 +387,8 @@ static bool find_era(struct request *r)
 	r->era = ERA_MODERN;
 	s = js_string(version, &len);
 	if (!s) {
-		request_fail(r, RPC_BAD_PARAMS, "invalid params: _meta[\"%s\"] must be a string",
+		request_fail(r, RPC_BAD_PARAMS,
+			     "invalid params: _meta[\"%s\"] must be a string",
 			     META_VERSION);
 		return false;
 	}
@@ -398,7 +402,8 @@ static bool find_era(struct request *r)
 		return false;
 	}
 	if (js_type(js_get(r->meta, META_CAPABILITIES)) != JS_OBJECT) {
-		request_fail(r, RPC_BAD_PARAMS, "invalid params: _meta[\"%s\"] must be an object",
+		request_fail(r, RPC_BAD_PARAMS,
+			     "invalid params: _meta[\"%s\"] must be an object",
 			     META_CAPABILITIES);
 		return false;
 	}
@@ -408,8 +413,8 @@ static bool find_era(struct request *r)
 static void request(struct mcp *m, const struct rpc_message *msg, struct batch *b,
 		    int64_t now)
 {
-	struct request r = {.mcp = m, .message = msg, .era = ERA_LEGACY, .batch = b,
-			    .now = now};
+	struct request r = {
+		.mcp = m, .message = msg, .era = ERA_LEGACY, .batch = b, .now = now};
 	const struct js *meta = js_get(msg->params, "_meta");
 
 	if (msg->overflows) {
@@ -563,10 +568,12 @@ static void send_progress(struct call *c)
 	struct buf line = BUF_INIT(MAX_REQUEST_LINE + KIB(1));
 
 	c->progress += PROGRESS_MS / 1000;
-	buf_adds(&line, "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":"
-			"{\"progressToken\":");
+	buf_adds(&line,
+		 "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":"
+		 "{\"progressToken\":");
 	buf_add(&line, c->progress_token.data, c->progress_token.len);
-	buf_addf(&line, ",\"progress\":%d,\"message\":\"%d s\"}}", c->progress, c->progress);
+	buf_addf(&line, ",\"progress\":%d,\"message\":\"%d s\"}}", c->progress,
+		 c->progress);
 	c->mcp->ops.send(c->mcp->ud, &line, 0);
 }
 
@@ -605,7 +612,8 @@ static void batch_forget(struct call *c)
 {
 	struct batch *b = c->batch;
 
-	list_each(node, &c->mcp->calls) {
+	list_each(node, &c->mcp->calls)
+	{
 		struct call *other = list_entry(node, struct call, node);
 
 		if (other->batch == b)
@@ -619,7 +627,8 @@ void mcp_free(struct mcp *m)
 {
 	if (!m)
 		return;
-	list_each(node, &m->calls) {
+	list_each(node, &m->calls)
+	{
 		struct call *c = list_entry(node, struct call, node);
 
 		if (c->batch)
@@ -628,8 +637,7 @@ void mcp_free(struct mcp *m)
 			(void)errand_call_abort(m->server->host, c->call);
 		call_drop(c);
 	}
-	list_each(node, &m->sent)
-		sent_free(m, list_entry(node, struct sent, node));
+	list_each(node, &m->sent) sent_free(m, list_entry(node, struct sent, node));
 	map_release(&m->by_id);
 	map_release(&m->by_token);
 	mem_free(NULL, m);

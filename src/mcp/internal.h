@@ -44,9 +44,9 @@ enum era {
 
 struct mcp_server {
 	errand_host *host;
-	struct buf tools;	 /* the JSON array of tools/list */
+	struct buf tools;        /* the JSON array of tools/list */
 	struct buf instructions; /* a JSON string */
-	struct buf info;	 /* the serverInfo object */
+	struct buf info;         /* the serverInfo object */
 	char *start_meta;
 	bool is_legacy_only;
 	struct map calls;   /* errand_call -> struct call, while it runs */
@@ -58,10 +58,10 @@ struct mcp {
 	struct mcp_ops ops;
 	void *ud;
 	bool is_initialized, has_batches;
-	struct list calls;  /* struct call, running or replied */
-	struct map by_id;   /* hash of the id's key -> struct call, chained */
-	struct list timed;  /* struct call.timed, the next due first */
-	struct list sent;   /* struct sent */
+	struct list calls; /* struct call, running or replied */
+	struct map by_id;  /* hash of the id's key -> struct call, chained */
+	struct list timed; /* struct call.timed, the next due first */
+	struct list sent;  /* struct sent */
 	struct map by_token;
 	uint64_t last_token;
 	size_t in_flight, in_flight_bytes;
@@ -70,8 +70,9 @@ struct mcp {
 /* A batch under way: the replies of its requests leave together, as one array. */
 struct batch {
 	struct buf line;
-	struct list calls; /* struct call.reply: replied, their leases to end with the line */
-	size_t open;	   /* requests without an answer, plus one while it is being read */
+	struct list
+		calls; /* struct call.reply: replied, their leases to end with the line */
+	size_t open;   /* requests without an answer, plus one while it is being read */
 };
 
 /* A line that somebody waits for: the calls whose replies it carries. */
@@ -95,7 +96,7 @@ struct call {
 	enum era era;
 	size_t cost; /* bytes of the line */
 	int64_t progress_at;
-	int progress; /* seconds so far */
+	int progress;     /* seconds so far */
 	errand_call call; /* 0: a subscription */
 	errand_agent agent;
 	bool is_list; /* task_list: its value is not for the _meta, and tells no end */
@@ -110,7 +111,7 @@ struct request {
 	struct mcp *mcp;
 	const struct rpc_message *message;
 	const struct js *params; /* an object or NULL */
-	const struct js *meta;	 /* params._meta: an object or NULL */
+	const struct js *meta;   /* params._meta: an object or NULL */
 	enum era era;
 	struct batch *batch;
 	int64_t now;

@@ -38,8 +38,8 @@ struct mcp_server_options {
 	const char *start_meta;
 };
 
-int mcp_server_new(const struct mcp_server_options *o, struct mcp_server **ret, struct err *err)
-	__attribute__((warn_unused_result));
+int mcp_server_new(const struct mcp_server_options *o, struct mcp_server **ret,
+		   struct err *err) __attribute__((warn_unused_result));
 /* After the conversations. NULL is fine. */
 void mcp_server_free(struct mcp_server *s);
 
@@ -54,6 +54,8 @@ struct mcp_ops {
 	/* The agent that @owner names; a NULL name is the client's own. ERR_LIMIT: too many. */
 	int (*agent)(void *ud, const char *owner, size_t len, errand_agent *ret,
 		     struct err *err);
+	/* A delivered reply has shown @agent the end of the task that it calls @id. */
+	void (*told)(void *ud, errand_agent agent, const char *id, size_t len);
 };
 
 struct mcp *mcp_new(struct mcp_server *s, const struct mcp_ops *ops, void *ud);

@@ -30,7 +30,8 @@ static void initialize(const struct request *r)
 			version = legacy_versions[i];
 	r->mcp->is_initialized = true;
 	r->mcp->has_batches = strcmp(version, MCP_BATCHES) == 0;
-	buf_addf(&body, "\"protocolVersion\":\"%s\",\"capabilities\":{\"tools\":{}},", version);
+	buf_addf(&body, "\"protocolVersion\":\"%s\",\"capabilities\":{\"tools\":{}},",
+		 version);
 	buf_addf(&body, "\"serverInfo\":%s,\"instructions\":%s", buf_text(&s->info),
 		 buf_text(&s->instructions));
 	if (s->start_meta)
@@ -66,8 +67,8 @@ static void discover(const struct request *r)
 
 static void discover_without_meta(const struct request *r)
 {
-	request_fail(r, RPC_BAD_PARAMS, "invalid params: server/discover needs _meta[\"%s\"]",
-		     META_VERSION);
+	request_fail(r, RPC_BAD_PARAMS,
+		     "invalid params: server/discover needs _meta[\"%s\"]", META_VERSION);
 }
 
 static void tools_list(const struct request *r)
@@ -84,7 +85,8 @@ static void tools_list(const struct request *r)
 	buf_adds(&body, "\"tools\":");
 	buf_add(&body, s->tools.data, s->tools.len);
 	if (r->era == ERA_MODERN) {
-		buf_adds(&body, ",\"ttlMs\":" TTL_MS ",\"cacheScope\":\"private\",\"_meta\":{");
+		buf_adds(&body,
+			 ",\"ttlMs\":" TTL_MS ",\"cacheScope\":\"private\",\"_meta\":{");
 		put_server_meta(&body, s, r->era);
 		buf_addc(&body, '}');
 	}
@@ -115,9 +117,10 @@ static void listen(const struct request *r)
 	c = call_open(r);
 	if (!c)
 		return;
-	buf_adds(&line, "{\"jsonrpc\":\"2.0\",\"method\":"
-			"\"notifications/subscriptions/acknowledged\",\"params\":{\"_meta\":{"
-			"\"" META_SUBSCRIPTION "\":");
+	buf_adds(&line,
+		 "{\"jsonrpc\":\"2.0\",\"method\":"
+		 "\"notifications/subscriptions/acknowledged\",\"params\":{\"_meta\":{"
+		 "\"" META_SUBSCRIPTION "\":");
 	buf_add(&line, c->id.data, c->id.len);
 	buf_adds(&line, "},\"notifications\":{}}}");
 	r->mcp->ops.send(r->mcp->ud, &line, 0);

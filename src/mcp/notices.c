@@ -159,7 +159,8 @@ void claim_return(struct claim *c)
 	claim_free(c);
 }
 
-static void withdraw_pending(struct mcp_server *s, errand_agent agent, const struct buf *task)
+static void withdraw_pending(struct mcp_server *s, errand_agent agent,
+			     const struct buf *task)
 {
 	struct js *messages = NULL;
 	errand_text *json = NULL;
@@ -185,7 +186,8 @@ static void withdraw_pending(struct mcp_server *s, errand_agent agent, const str
 void notices_withdraw(struct mcp_server *s, errand_agent agent, const struct buf *task)
 {
 	withdraw_pending(s, agent, task);
-	list_each(node, &s->claims) {
+	list_each(node, &s->claims)
+	{
 		struct claim *c = list_entry(node, struct claim, node);
 
 		for (size_t i = 0; c->agent == agent && i < c->count; i++)

@@ -43,7 +43,8 @@ static void classify(struct rpc_message *m)
 		if (!js_get(m->root, "result") && !js_get(m->root, "error"))
 			refuse(m, RPC_NO_REQUEST, "invalid request: no method");
 	} else if (id && !m->id_value) {
-		refuse(m, RPC_NO_REQUEST, "invalid request: id must be a string or a number");
+		refuse(m, RPC_NO_REQUEST,
+		       "invalid request: id must be a string or a number");
 	} else {
 		m->kind = id ? RPC_REQUEST : RPC_NOTIFICATION;
 	}
@@ -205,8 +206,8 @@ static void put_head(struct buf *out, struct js_span id)
 		buf_adds(out, "null");
 }
 
-void rpc_put_error(struct buf *out, struct js_span id, enum rpc_code code, const char *message,
-		   const char *data)
+void rpc_put_error(struct buf *out, struct js_span id, enum rpc_code code,
+		   const char *message, const char *data)
 {
 	put_head(out, id);
 	buf_addf(out, ",\"error\":{\"code\":%d,\"message\":", code);

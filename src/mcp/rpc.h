@@ -60,7 +60,7 @@ void rpc_id_key(struct buf *out, const struct js *value, struct js_span token);
 
 /* `{"jsonrpc":"2.0","id":<id>,"error":{...}}`. A long @message is cut; @data is JSON or NULL;
  * an absent id is null. */
-void rpc_put_error(struct buf *out, struct js_span id, enum rpc_code code, const char *message,
-		   const char *data);
+void rpc_put_error(struct buf *out, struct js_span id, enum rpc_code code,
+		   const char *message, const char *data);
 /* `{"jsonrpc":"2.0","id":<id>,"result":{`, to be closed with `}}`. */
 void rpc_put_result(struct buf *out, struct js_span id);

@@ -26,10 +26,12 @@ struct annotation {
 static const struct annotation annotations[] = {
 	{"bash", "\"readOnlyHint\":false,\"destructiveHint\":true,\"idempotentHint\":false,"
 		 "\"openWorldHint\":true"},
-	{"task_kill", "\"readOnlyHint\":false,\"destructiveHint\":true,\"idempotentHint\":true,"
-		      "\"openWorldHint\":false"},
-	{"task_list", "\"readOnlyHint\":true,\"destructiveHint\":false,\"idempotentHint\":true,"
-		      "\"openWorldHint\":false"},
+	{"task_kill",
+	 "\"readOnlyHint\":false,\"destructiveHint\":true,\"idempotentHint\":true,"
+	 "\"openWorldHint\":false"},
+	{"task_list",
+	 "\"readOnlyHint\":true,\"destructiveHint\":false,\"idempotentHint\":true,"
+	 "\"openWorldHint\":false"},
 	{"task_output", "\"readOnlyHint\":false,\"destructiveHint\":false,"
 			"\"idempotentHint\":false,\"openWorldHint\":false"},
 };
@@ -124,7 +126,8 @@ void put_server_meta(struct buf *out, const struct mcp_server *s, enum era era)
 	buf_add(out, s->info.data, s->info.len);
 }
 
-int mcp_server_new(const struct mcp_server_options *o, struct mcp_server **ret, struct err *err)
+int mcp_server_new(const struct mcp_server_options *o, struct mcp_server **ret,
+		   struct err *err)
 {
 	struct mcp_server *s = mem_new(NULL, sizeof(*s));
 

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/* mcp.c - `errand mcp`: serve one MCP client on stdin and stdout. */
+#include <string.h>
+
+#include "cli/command.h"
+#include "host/host.h"
+
+enum {
+	OPTION_STATE,
+	OPTION_SESSION,
+	OPTION_ERA,
+};
+
+static const struct option_spec options[] = {
+	[OPTION_STATE] = {"--state", "DIR", "where task state is kept"},
+	[OPTION_SESSION] = {"--session", "NAME", "who owns the client's tasks"},
+	[OPTION_ERA] = {"--era", "ERA", "legacy: speak no protocol newer than 2025-11-25"},
+	{NULL, NULL, NULL},
+};
+
+static int run(const char *const *values)
+{
+	const char *era = values[OPTION_ERA];
+	struct host_options o = {
+		.state = values[OPTION_STATE],
+		.session = values[OPTION_SESSION],
+		.is_legacy_only = era != NULL,
+	};
+
+	if (era && strcmp(era, "legacy") != 0) {
+		fprintf(stderr, "errand mcp: --era is 'legacy' or left out, not '%s'\n",
+			era);
+		return EXIT_USAGE;
+	}
+	if (o.session && !*o.session) {
+		fprintf(stderr, "errand mcp: --session needs a name\n");
+		return EXIT_USAGE;
+	}
+	if (o.state && !*o.state) {
+		fprintf(stderr, "errand mcp: --state needs a folder\n");
+		return EXIT_USAGE;
+	}
+	return host_serve_stdio(&o);
+}
+
+const struct command command_mcp = {
+	.name = "mcp",
+	.summary = "serve an MCP client on stdin and stdout",
+	.details =
+		"Gives an MCP client background tasks: bash, task_output, task_list, task_kill.\n"
+		"Ends with the client, and ends its tasks then.",
+	.options = options,
+	.run = run,
+};

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* ident.h - names: of messages, of the client, of the program beside us. */
+#pragma once
+
+struct err;
+
+#define IDENT_UUID 36
+
+/* A random UUID (version 4); @ret has room for it and a NUL. */
+void ident_uuid(char *ret);
+/* The name of the client's own owner: @session, ERRAND_SESSION, CLAUDE_CODE_SESSION_ID, or
+ * one that nobody else has. Free it. */
+char *ident_owner(const char *session);
+/* The path of errand-shim: beside this program, or in ../libexec/errand. NULL: neither. */
+char *ident_shim(struct err *err);

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT */
+#include "host/state.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdint.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/mem.h"
+
+#define LOCK "host.lock"
+#define TASKS "tasks"
+
+static char *join(const char *a, const char *b)
+{
+	struct buf out = BUF_INIT(PATH_MAX);
+	bool needs_slash = *a && a[strlen(a) - 1] != '/';
+
+	buf_addf(&out, "%s%s%s", a, needs_slash ? "/" : "", b);
+	if (buf_error(&out))
+		buf_clear(&out);
+	return buf_take(&out, NULL);
+}
+
+/* ---- making folders ---- */
+
+static int make_parents(const char *path, struct err *err)
+{
+	autofree char *copy = mem_dup(NULL, path, strlen(path));
+
+	for (char *p = copy + 1; *p; p++) {
+		if (*p != '/')
+			continue;
+		*p = 0;
+		if (mkdir(copy, 0700) < 0 && errno != EEXIST)
+			return err_sys(err, errno, "cannot make '%s'", copy);
+		*p = '/';
+	}
+	return 0;
+}
+
+/* Whoever else may write here can run commands as us; whoever can read sees all output. */
+static int check_private(int fd, const char *path, struct err *err)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return err_sys(err, errno, "cannot look at '%s'", path);
+	if (st.st_uid != geteuid())
+		return err_set(err, ERR_STATE,
+			       "the folder '%s' belongs to uid %u, not to us", path,
+			       (unsigned)st.st_uid);
+	if (st.st_mode & 077)
+		return err_set(
+			err, ERR_STATE,
+			"the folder '%s' is open to others (mode %04o): chmod 700 it", path,
+			(unsigned)(st.st_mode & 07777));
+	return 0;
+}
+
+static int make_private(const char *path, struct err *err)
+{
+	autoclose int fd = -1;
+
+	if (mkdir(path, 0700) < 0 && errno != EEXIST)
+		return err_sys(err, errno, "cannot make '%s'", path);
+	fd = open(path, O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_RDONLY);
+	if (fd < 0)
+		return err_sys(err, errno, "cannot use '%s'", path);
+	return check_private(fd, path, err);
+}
+
+static int random_name(char *ret, size_t size, struct err *err)
+{
+	uint64_t bits;
+
+	if (getrandom(&bits, sizeof(bits), 0) != (ssize_t)sizeof(bits))
+		return err_sys(err, errno, "no random bytes");
+	(void)snprintf(ret, size, ".%016" PRIx64, bits);
+	return 0;
+}
+
+/* ---- the host's own folder ---- */
+
+static int make_lock(const char *folder, int *ret_fd, struct err *err)
+{
+	autofree char *path = join(folder, LOCK);
+	autoclose int fd = open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return err_sys(err, errno, "cannot make '%s'", path);
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return err_sys(err, errno, "cannot lock '%s'", path);
+	*ret_fd = take_fd(&fd);
+	return 0;
+}
+
+/*
+ * Under a name with a dot, until the lock is in it and held: nobody else ever sees the folder
+ * without, which would mean that it may be deleted.
+ */
+static int make_own(struct state *s, struct err *err)
+{
+	autofree char *early = NULL;
+	char name[32];
+	int rc = random_name(name, sizeof(name), err);
+
+	if (rc < 0)
+		return rc;
+	early = join(s->parent, name);
+	s->path = join(s->parent, name + 1);
+	if (mkdir(early, 0700) < 0)
+		return err_sys(err, errno, "cannot make '%s'", early);
+	rc = make_lock(early, &s->lock_fd, err);
+	if (rc < 0) {
+		(void)rmdir(early);
+		return rc;
+	}
+	if (rename(early, s->path) < 0)
+		return err_sys(err, errno, "cannot make '%s'", s->path);
+	return 0;
+}
+
+static int open_in(struct state *s, const char *state, struct err *err)
+{
+	int rc = make_parents(state, err);
+
+	if (rc == 0)
+		rc = make_private(state, err);
+	if (rc < 0)
+		return rc;
+	s->parent = join(state, "embedded");
+	rc = make_private(s->parent, err);
+	return rc < 0 ? rc : make_own(s, err);
+}
+
+static void forget(struct state *s)
+{
+	if (s->lock_fd >= 0)
+		close(s->lock_fd);
+	mem_free(NULL, s->path);
+	mem_free(NULL, s->parent);
+	mem_free(NULL, s->temporary);
+	*s = (struct state){.lock_fd = -1};
+}
+
+/* ---- which folder ---- */
+
+static char *default_path(void)
+{
+	const char *home = getenv("HOME");
+	const struct passwd *pw;
+
+	if (!home || *home != '/') {
+		pw = getpwuid(geteuid());
+		home = pw ? pw->pw_dir : "/nonexistent";
+	}
+	return join(home, ".local/state/errand");
+}
+
+static int open_temporary(struct state *s, struct err *err)
+{
+	const char *tmp = getenv("TMPDIR");
+
+	s->temporary = join(tmp && *tmp == '/' ? tmp : "/tmp", "errand-XXXXXX");
+	if (!mkdtemp(s->temporary))
+		return err_sys(err, errno, "cannot make a temporary state folder '%s'",
+			       s->temporary);
+	return open_in(s, s->temporary, err);
+}
+
+/* Not there and not to be made, or not to be written: not somebody's trap. */
+static bool is_unwritable(const struct err *e)
+{
+	return e->errnum == EACCES || e->errnum == EROFS || e->errnum == ENOENT ||
+	       e->errnum == EPERM || e->errnum == ENOTDIR || e->errnum == ENOSPC ||
+	       e->errnum == EDQUOT;
+}
+
+int state_open(struct state *ret, const char *given, struct err *err)
+{
+	autofree char *path = NULL;
+	struct state s = {.lock_fd = -1};
+	struct err why = {0};
+	int rc;
+
+	if (given && *given != '/') {
+		autofree char *cwd = getcwd(NULL, 0);
+
+		path = join(cwd ? cwd : "/", given);
+	} else {
+		path = given ? mem_dup(NULL, given, strlen(given)) : default_path();
+	}
+	rc = open_in(&s, path, &why);
+	if (rc < 0 && !given && is_unwritable(&why)) {
+		forget(&s);
+		rc = open_temporary(&s, &why);
+	}
+	if (rc < 0) {
+		if (err)
+			*err = why;
+		forget(&s);
+		return err_wrap(err, "state folder '%.100s'", path);
+	}
+	*ret = s;
+	return 0;
+}
+
+bool state_has_others(const struct state *s)
+{
+	DIR *dir = opendir(s->parent);
+	const struct dirent *e;
+	const char *own = strrchr(s->path, '/') + 1;
+	bool found = false;
+
+	while (dir && !found && (e = readdir(dir)))
+		found = strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
+			strcmp(e->d_name, own) != 0;
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+void state_disown(struct state *s)
+{
+	autofree char *lock = join(s->path, LOCK);
+
+	(void)unlink(lock);
+}
+
+void state_close(struct state *s)
+{
+	autofree char *tasks = NULL;
+
+	if (!s->path)
+		return;
+	/* With a task that is just ending, its shim removes the run folder a little later;
+	 * what is left then is for the next host. */
+	tasks = join(s->path, TASKS);
+	(void)rmdir(tasks);
+	(void)rmdir(s->path);
+	if (s->temporary) {
+		(void)rmdir(s->parent);
+		(void)rmdir(s->temporary);
+	}
+	forget(s);
+}
