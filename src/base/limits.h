@@ -22,6 +22,9 @@
 #define MAX_JSON_NESTING 1024
 /* `value.text` of a task_output (D17), and one rendered result. */
 #define MAX_RESULT MIB(8)
+/* A value, result or message as JSON text: MAX_RESULT with six bytes for each, and what stands
+ * around it. */
+#define MAX_JSON_TEXT MIB(64)
 /* A label, a kind, a detail. */
 #define MAX_LABEL MIB(1)
 #define MAX_DETAIL KIB(64)

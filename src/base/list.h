@@ -34,6 +34,17 @@ static inline void list_del(struct list *node)
 	node->next->prev = node->prev;
 	list_init(node);
 }
+/* Put all nodes of @from, in their order, before @at; @from is empty then. */
+static inline void list_move(struct list *at, struct list *from)
+{
+	if (list_is_empty(from))
+		return;
+	from->next->prev = at->prev;
+	from->prev->next = at;
+	at->prev->next = from->next;
+	at->prev = from->prev;
+	list_init(from);
+}
 
 #define list_entry(node, type, member)                                                     \
 	((type *)(void *)((char *)(node)-offsetof(type, member)))

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: MIT */
+/* agent.c - agents, their sessions, and how they end (spec 2, 12.1, 12.2). */
+#include "core/internal.h"
+
+/* ---- sessions ---- */
+
+static struct session *session_get(errand_host *h, struct str *id)
+{
+	struct name *n = names_get(&h->sessions, id->ptr, id->len);
+	struct session *s;
+
+	if (n) {
+		str_free(&h->mem, id);
+		return list_entry(n, struct session, name);
+	}
+	s = mem_new(&h->mem, sizeof(*s));
+	s->text = str_take(id);
+	s->name.text = s->text.ptr;
+	s->name.len = s->text.len;
+	list_init(&s->agents);
+	list_init(&s->tasks);
+	names_put(&h->sessions, &s->name);
+	return s;
+}
+
+/* Every task has an owner that is still in @agents: its list need not be asked. */
+static void session_unused(errand_host *h, struct session *s)
+{
+	if (!list_is_empty(&s->agents))
+		return;
+	names_del(&h->sessions, &s->name);
+	str_free(&h->mem, &s->text);
+	mem_free(&h->mem, s);
+}
+
+/* ---- finding them ---- */
+
+struct agent *agent_get(const errand_host *h, errand_agent a, errand_error **ret_err)
+{
+	struct agent *agent = object_get(h, a, OBJ_AGENT);
+
+	if (!agent)
+		(void)error_make(ret_err, &h->mem, ERRAND_EGONE, "no such agent");
+	return agent;
+}
+
+int caller_get(const errand_host *h, errand_agent a, struct session **ret,
+	       errand_error **ret_err)
+{
+	const struct agent *agent;
+
+	*ret = NULL;
+	if (a == 0)
+		return 0;
+	agent = agent_get(h, a, ret_err);
+	if (!agent)
+		return ERRAND_EGONE;
+	*ret = agent->session;
+	return 0;
+}
+
+/* ---- life ---- */
+
+static int refuse_twin(const errand_host *h, const struct session *s,
+		       errand_error **ret_err)
+{
+	return error_about(ret_err, &h->mem, ERRAND_EREFUSED, "agent \"", s->text.ptr,
+			   s->text.len, "\" is already registered");
+}
+
+static void on_finish(errand_host *h, struct event *ev);
+
+static void finish_drop(errand_host *h, struct event *ev)
+{
+	(void)h;
+	(void)ev; /* the agent is freed with the others */
+}
+
+int errand_agent_new(errand_host *h, const struct errand_agent_options *o,
+		     errand_agent *ret, errand_error **ret_err)
+{
+	struct session *s;
+	struct agent *a;
+	struct str id;
+	int rc = may_change(h, ret_err);
+
+	if (rc != 0)
+		return rc;
+	if (!o || !ret || o->size < sizeof(*o) || !o->session.ptr ||
+	    str_length(o->session.ptr, o->session.len) == 0)
+		return error_make(ret_err, &h->mem, ERRAND_EARG, "bad agent options");
+	rc = str_in(&h->mem, o->session.ptr, o->session.len, MAX_LABEL, &id);
+	if (rc != 0)
+		return error_make(ret_err, &h->mem, rc, "session id is over %zu bytes",
+				  MAX_LABEL);
+	s = session_get(h, &id);
+	if (s->registered && !(o->flags & ERRAND_AGENT_UNREGISTERED))
+		return refuse_twin(h, s, ret_err);
+	a = mem_new(&h->mem, sizeof(*a));
+	a->session = s;
+	a->finish = (struct event){.fire = on_finish, .drop = finish_drop};
+	list_add(&s->agents, &a->in_session);
+	list_init(&a->tasks);
+	list_init(&a->calls);
+	list_init(&a->inbox);
+	list_init(&a->holds);
+	names_init(&a->pending, &h->mem);
+	if (!(o->flags & ERRAND_AGENT_UNREGISTERED))
+		s->registered = a;
+	object_add(h, &a->obj, OBJ_AGENT);
+	a->number = a->obj.id;
+	*ret = a->number;
+	return 0;
+}
+
+int errand_agent_register(errand_host *h, errand_agent agent, int yes,
+			  errand_error **ret_err)
+{
+	struct agent *a;
+	int rc = may_change(h, ret_err);
+
+	if (rc != 0)
+		return rc;
+	a = agent_get(h, agent, ret_err);
+	if (!a)
+		return ERRAND_EGONE;
+	if (yes && a->session->registered && a->session->registered != a)
+		return refuse_twin(h, a->session, ret_err);
+	if (yes)
+		a->session->registered = a;
+	else if (a->session->registered == a)
+		a->session->registered = NULL;
+	return 0;
+}
+
+void agent_free(errand_host *h, struct agent *a)
+{
+	struct session *s = a->session;
+
+	inbox_clear(h, a, false);
+	while (!list_is_empty(&a->holds))
+		hold_free(h, list_entry(a->holds.next, struct hold, in_thing));
+	names_release(&a->pending);
+	destroy_ud(h, a->done_destroy, a->done_ud);
+	if (s->registered == a)
+		s->registered = NULL;
+	list_del(&a->in_session);
+	session_unused(h, s);
+	object_del(h, &a->obj);
+	mem_free(&h->mem, a);
+}
+
+void agent_call_ended(errand_host *h, struct call *c)
+{
+	struct agent *a = c->agent;
+
+	if (!a)
+		return;
+	list_del(&c->in_agent);
+	if (a->gone && list_is_empty(&a->calls))
+		agent_free(h, a);
+}
+
+/* ---- disposal ---- */
+
+static void orphan(errand_host *h, struct task *t, const errand_error *why)
+{
+	struct str detail, none = {NULL, 0};
+	struct buf b;
+
+	buf_init_mem(&b, MAX_ERROR_TEXT * 2, &h->mem);
+	(void)buf_adds(&b, "tasks: cancel of ");
+	task_put_id(&b, t);
+	(void)buf_adds(&b, " threw during teardown; task record forced failed and work may "
+			   "be orphaned: ");
+	error_put_string(&b, why);
+	host_warn(h, &b);
+	(void)buf_adds(&b, "cancel threw during teardown; work may be orphaned: ");
+	error_put_string(&b, why);
+	detail = str_of_buf(&b);
+	task_settle(h, t, ERRAND_FAILED, &detail, &none);
+}
+
+/* D2: reported first, so that no notice comes whatever cancel does. */
+static void tear_down(errand_host *h, struct task *t)
+{
+	static const char reason[] = "owner disposed";
+	errand_error *e = error_lend(&h->mem);
+
+	t->reported = true;
+	if (task_cancel(h, t, reason, sizeof(reason) - 1, e) != 0) {
+		orphan(h, t, e);
+	} else {
+		t->status = ERRAND_STOPPING;
+		task_changed(h, t->owner);
+	}
+	errand_error_free(e);
+}
+
+int errand_agent_dispose(errand_host *h, errand_agent agent, errand_done_fn done, void *ud,
+			 errand_destroy_fn destroy, errand_error **ret_err)
+{
+	struct agent *a = NULL;
+	int rc = may_change(h, ret_err);
+
+	if (rc == 0 && !(a = agent_get(h, agent, ret_err)))
+		rc = ERRAND_EGONE;
+	if (rc == 0 && a->disposing)
+		rc = error_make(ret_err, &h->mem, ERRAND_ESTATE, "already being disposed");
+	if (rc != 0) {
+		if (destroy)
+			destroy(ud);
+		return rc;
+	}
+	a->disposing = true;
+	a->done = done;
+	a->done_ud = ud;
+	a->done_destroy = destroy;
+	inbox_clear(h, a, true);
+	if (a->live == 0)
+		event_queue(h, &a->finish);
+	list_each(node, &a->tasks)
+	{
+		struct task *t = list_entry(node, struct task, in_owner);
+
+		if (!status_is_terminal(t->status))
+			tear_down(h, t);
+	}
+	return 0;
+}
+
+void agent_settled(errand_host *h, struct agent *a)
+{
+	if (--a->live == 0 && a->disposing)
+		event_queue(h, &a->finish);
+}
+
+struct done_event {
+	struct event ev;
+	errand_done_fn done;
+	void *ud;
+	errand_destroy_fn destroy;
+};
+
+static void done_drop(errand_host *h, struct event *ev)
+{
+	struct done_event *d = list_entry(ev, struct done_event, ev);
+
+	destroy_ud(h, d->destroy, d->ud);
+	mem_free(&h->mem, d);
+}
+
+static void done_fire(errand_host *h, struct event *ev)
+{
+	struct done_event *d = list_entry(ev, struct done_event, ev);
+
+	if (d->done)
+		d->done(d->ud, h);
+	done_drop(h, ev);
+}
+
+static void queue_done(errand_host *h, struct agent *a)
+{
+	struct done_event *d = mem_new(&h->mem, sizeof(*d));
+
+	*d = (struct done_event){.ev = {.fire = done_fire, .drop = done_drop},
+				 .done = a->done,
+				 .ud = a->done_ud,
+				 .destroy = a->done_destroy};
+	a->done_destroy = NULL;
+	event_queue(h, &d->ev);
+}
+
+/* All have settled, and everybody has heard of it: drop the records. Calls that are under
+ * way keep the agent itself until they end. */
+static void on_finish(errand_host *h, struct event *ev)
+{
+	struct agent *a = list_entry(ev, struct agent, finish);
+	bool had_records = !list_is_empty(&a->tasks);
+
+	while (!list_is_empty(&a->tasks))
+		task_free(h, list_entry(a->tasks.next, struct task, in_owner));
+	if (had_records)
+		task_changed(h, a);
+	queue_done(h, a);
+	inbox_clear(h, a, true);
+	a->gone = true;
+	if (a->session->registered == a)
+		a->session->registered = NULL;
+	object_del(h, &a->obj);
+	if (list_is_empty(&a->calls))
+		agent_free(h, a);
+}

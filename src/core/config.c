@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/config.h"
+
+#include <string.h>
+
+#include "base/err.h"
+#include "base/limits.h"
+
+/* The largest whole number that a double holds together with its neighbours: 2^53 - 1. */
+#define MAX_SAFE_INTEGER 9007199254740991.0
+
+bool config_is_count(double v)
+{
+	return v >= 1 && v <= MAX_SAFE_INTEGER && v == (double)(int64_t)v;
+}
+
+int config_parse(const struct mem *m, const char *text, size_t len, struct js **ret,
+		 errand_error **ret_err)
+{
+	struct err err = {0};
+	struct js *config = NULL;
+	struct buf b;
+	int rc = js_parse(text ? text : "{}", text ? len : 2, &config, &err);
+
+	if (rc != 0 && rc != -ERR_LOSSY)
+		return error_make(ret_err, m, rc_of_base(rc), "invalid config: %s",
+				  err.msg);
+	if (js_type(config) == JS_OBJECT) {
+		*ret = config;
+		return 0;
+	}
+	buf_init_mem(&b, MAX_ERROR_TEXT, m);
+	(void)buf_adds(&b, "invalid config:\n  - $ expected object but got ");
+	(void)js_put_value(&b, config);
+	js_free(config);
+	return error_take(ret_err, ERRAND_EREFUSED, &b);
+}
+
+static int refuse(const struct mem *m, const char *key, const char *what,
+		  const struct js *got, errand_error **ret_err)
+{
+	struct buf b;
+
+	buf_init_mem(&b, MAX_ERROR_TEXT, m);
+	(void)buf_addf(&b, "invalid config:\n  - $.%s expected %s >= 1 but got ", key,
+		       what);
+	(void)js_put_value(&b, got);
+	(void)buf_addf(&b, " (at %s)", key);
+	return error_take(ret_err, ERRAND_EREFUSED, &b);
+}
+
+int config_number(const struct mem *m, const struct js *config, const char *key,
+		  double *ret, errand_error **ret_err)
+{
+	const struct js *j = js_get(config, key);
+
+	if (js_type(j) == JS_NONE || js_type(j) == JS_NULL)
+		return 0;
+	if (js_type(j) != JS_NUMBER || !(js_number(j) >= 1))
+		return refuse(m, key, "number", j, ret_err);
+	*ret = js_number(j);
+	return 0;
+}
+
+int config_count(const struct mem *m, const struct js *config, const char *key,
+		 int64_t *ret, errand_error **ret_err)
+{
+	const struct js *j = js_get(config, key);
+	double v = js_number(j);
+
+	if (js_type(j) == JS_NONE)
+		return 0;
+	if (js_type(j) == JS_NULL) {
+		*ret = 0;
+		return 0;
+	}
+	if (!config_is_count(v))
+		return refuse(m, key, "integer", j, ret_err);
+	*ret = (int64_t)v;
+	return 0;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* config.h - configuration as JSON: unknown keys ignored, null is "not given" (spec 10). */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/json.h"
+#include "core/text.h"
+
+/* A whole number from 1 to 2^53 - 1. */
+bool config_is_count(double v);
+/* Absent text is {}. EJSON, or EREFUSED if it is no object. Free with js_free(). */
+int config_parse(const struct mem *m, const char *text, size_t len, struct js **ret,
+		 errand_error **ret_err);
+/* A key that holds a number of at least 1; *@ret keeps its default if it is not given. */
+int config_number(const struct mem *m, const struct js *config, const char *key,
+		  double *ret, errand_error **ret_err);
+/* The same for a whole number, and null is "no limit": 0. */
+int config_count(const struct mem *m, const struct js *config, const char *key,
+		 int64_t *ret, errand_error **ret_err);

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * internal.h - the structs of the core, and what its files offer one another.
+ *
+ * Everything hangs off one errand_host. An object that callers can name has a struct object
+ * first: its id is the key in one map, and it is in the host's list of its type. Nothing is
+ * counted: who refers to an object is in a list of that object, and it goes when it is over
+ * and the list is empty.
+ *
+ *   host --- session --- agent --- task --- waiter
+ *    |          `---------------------'`--- hold --- lease
+ *    |--- layer --- tool, section, listener, surface
+ *    `--- call --- frame
+ *
+ * A change and its announcement are apart: state changes at once, callbacks are events in
+ * one queue, and only errand_run() takes from it. So no callback finds half a change, and
+ * none runs inside another.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "base/limits.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "core/names.h"
+#include "core/oneline.h"
+#include "core/text.h"
+#include "errand.h"
+
+struct call;
+
+/* Who is running just now; decides what may be called (EREENTER). */
+enum phase {
+	PHASE_TOP,
+	PHASE_RUN,  /* errand_run(), and the callbacks it makes */
+	PHASE_SYNC, /* a producer's start or cancel */
+	PHASE_PURE,
+};
+
+enum object_type {
+	OBJ_AGENT,
+	OBJ_TASK,
+	OBJ_CALL,
+	OBJ_FRAME,
+	OBJ_SIGNAL,
+	OBJ_REG,
+	OBJ_LEASE,
+	N_OBJECT_TYPES,
+};
+
+struct object {
+	uint64_t id; /* 0: not in the table */
+	enum object_type type;
+	struct list node;
+};
+
+/* One thing to do in errand_run(). fire() owns it; drop() frees it when the host goes. */
+struct event {
+	struct list node;
+	void (*fire)(errand_host *h, struct event *ev);
+	void (*drop)(errand_host *h, struct event *ev);
+};
+
+#define TIMER_IDLE SIZE_MAX
+struct timer {
+	int64_t due;
+	uint64_t seq; /* equal deadlines fire in the order they were set */
+	size_t slot;  /* place in the heap, or TIMER_IDLE */
+	void (*fire)(errand_host *h, struct timer *t);
+};
+
+struct timers {
+	struct timer **heap;
+	size_t count, cap;
+	uint64_t last_seq;
+};
+
+/* What is registered under one scope key (spec 3.2). */
+struct layer {
+	struct names tools;
+	struct list tool_order;
+	struct list sections;     /* by order, then age */
+	struct list listeners[3]; /* by ERRAND_ON_* - 1, in order of registration */
+	size_t surfaces;
+};
+
+struct errand_host {
+	struct mem mem;
+	int64_t mono_ms, wall_ms;
+	bool has_run;        /* before that there is no time */
+	int64_t owner_limit; /* live tasks of one owner; 0: none (D9) */
+	enum phase phase;
+	unsigned dispatching; /* depth of listener chains under way */
+	uint64_t last_id, last_message;
+	struct map objects;
+	struct list by_type[N_OBJECT_TYPES];
+	struct list queue;
+	struct timers timers;
+	struct layer global;
+	struct names sessions, kinds;
+	struct list kind_list;
+	struct list unowned; /* tasks without an owner, in order of registration */
+	size_t unowned_live, tasks;
+	void (*warn)(void *ud, const char *text, size_t len);
+	void (*message_id)(void *ud, errand_sink *out);
+	void *ud;
+	errand_destroy_fn destroy;
+};
+
+/* ---- agents ---- */
+
+/* Everything of one session id: access goes by it (spec 2.2). Gone with its last user. */
+struct session {
+	struct name name;
+	struct str text;
+	struct list agents; /* live instances, and those that calls still refer to */
+	struct list tasks;  /* in order of registration */
+	struct agent *registered;
+};
+
+struct agent {
+	struct object obj;
+	errand_agent number; /* its id, also when it is gone */
+	struct session *session;
+	struct list in_session;
+	struct list tasks; /* of this very instance */
+	struct list calls;
+	struct list inbox;    /* next-step, oldest first */
+	struct names pending; /* ids of messages, also of claimed ones */
+	struct list holds;    /* claimed messages */
+	size_t live;          /* tasks that are running or stopping */
+	uint64_t last_seq;
+	bool disposing, gone;
+	errand_done_fn done;
+	void *done_ud;
+	errand_destroy_fn done_destroy;
+	struct event finish;
+};
+
+struct message {
+	struct name name; /* its id */
+	struct str id;
+	struct list node;
+	uint64_t seq;      /* order of arrival */
+	bool is_claimed;   /* on a lease, not in the inbox */
+	bool was_returned; /* by a lease, to the front */
+	bool is_notice;
+	struct str json; /* as errand_inbox() shows it */
+};
+
+/* ---- tasks ---- */
+
+struct kind {
+	struct name name;
+	struct str text;
+	struct list in_host;
+	uint64_t counter; /* never reset (spec 1.1.4) */
+	struct map tasks; /* ordinal -> task */
+};
+
+struct task {
+	struct object obj;
+	struct kind *kind;
+	uint64_t ordinal;
+	struct agent *owner; /* NULL: unowned */
+	struct list in_session, in_owner;
+	struct str label, detail, output; /* .ptr NULL: absent */
+	int status;
+	bool reported;        /* for good; see task_is_reported() */
+	bool notice_withheld; /* only because the end was on a lease */
+	size_t end_holds;     /* leases that hold the end */
+	int64_t started_ms, finished_ms;
+	int64_t limit; /* outputLimitBytes; 0: none */
+	uint64_t cursor;
+	struct errand_producer producer;
+	struct list waiters, holds;
+};
+
+struct waiter {
+	struct event ev; /* its delivery */
+	struct timer timer;
+	struct list in_task, in_signal;
+	struct task *task; /* while it waits */
+	struct str snapshot;
+	errand_error *error;
+	errand_lease lease;
+	errand_wait_fn fn;
+	void *ud;
+	errand_destroy_fn destroy;
+};
+
+/* ---- leases ---- */
+
+enum hold_kind {
+	HOLD_BYTES,
+	HOLD_END,
+	HOLD_MESSAGES,
+};
+
+/* One thing on a lease: it hangs on the lease and on what it is of. */
+struct hold {
+	struct list in_lease, in_thing;
+	enum hold_kind kind;
+	struct task *task;
+	struct agent *agent;
+	uint64_t from;        /* HOLD_BYTES: unread again from here */
+	struct list messages; /* HOLD_MESSAGES */
+};
+
+struct lease {
+	struct object obj;
+	struct list holds;
+};
+
+/* ---- registrations ---- */
+
+/* What errand_unregister() undoes. First member of each registered thing. */
+struct reg {
+	struct object obj;
+	void (*undo)(errand_host *h, struct reg *r); /* frees it */
+};
+
+struct section {
+	struct list node;
+	const char *name, *text; /* static */
+	int order;
+};
+
+struct tool {
+	struct reg reg;
+	struct layer *layer;
+	struct name name;
+	struct list node;
+	struct str text, description, params_text, output_text;
+	struct js *params, *output;
+	uint32_t flags;
+	bool gone; /* unregistered; waits for its calls */
+	errand_enter_fn exec;
+	errand_make_fn render, finalize;
+	/* The controller's: what it must know of a call before its policy (spec 5.7), and its
+	 * last mile, which sees more than finalize. */
+	void (*capture)(errand_host *h, struct call *c);
+	void (*last_mile)(errand_host *h, struct call *c);
+	void *ud;
+	errand_destroy_fn destroy;
+	struct list calls;
+};
+
+/* One event on its way to the listeners that were there when it happened. */
+struct dispatch {
+	struct event ev;
+	int event;
+	errand_agent owner;
+	errand_reg newest;  /* later registrations do not see it */
+	errand_task task;   /* ON_DONE */
+	bool reported;      /* ON_DONE: as of the settlement (spec 1.2.3) */
+	struct str subject; /* for a warning */
+	struct str json;
+};
+
+struct listener {
+	struct reg reg;
+	struct list node;
+	errand_reg number; /* its id, also when it is gone */
+	bool gone;
+	errand_event_fn fn;
+	void (*builtin)(errand_host *h, const struct dispatch *d); /* instead of fn */
+	void *ud;
+	errand_destroy_fn destroy;
+};
+
+/* ---- signals and calls ---- */
+
+struct signal {
+	struct object obj;
+	bool raised, is_of_call;
+	struct list waiters;
+	struct list children, in_parent; /* the signals of calls */
+};
+
+struct frame {
+	struct object obj;
+	struct call *call;
+};
+
+struct call {
+	struct object obj;
+	struct event ev;
+	void (*step)(errand_host *h, struct call *c); /* what ev does next */
+	struct agent *agent;                          /* NULL: nobody's */
+	struct tool *tool;                            /* as found at entry; NULL: unknown */
+	struct list in_agent, in_tool;
+	struct signal signal;
+	struct frame frame;
+	struct lease *lease; /* what it has consumed; NULL: nothing */
+	struct str tool_name, args, answer;
+	struct js *tree; /* of args; NULL: not lossless */
+	uint32_t flags;
+	int64_t limit; /* captured at entry; 0: none */
+	/* The outcome. */
+	errand_error *error; /* NULL: success */
+	struct str content, value;
+	int (*on_result)(void *ud, errand_host *h, errand_call c, errand_lease l,
+			 const char *result_json, size_t len);
+	void *ud;
+	errand_destroy_fn destroy;
+};
+
+/* ---- host.c ---- */
+
+void object_add(errand_host *h, struct object *o, enum object_type type);
+void object_del(errand_host *h, struct object *o);
+void *object_get(const errand_host *h, uint64_t id,
+		 enum object_type type); /* NULL: stale */
+void *object_first(const errand_host *h, enum object_type type);
+void event_queue(errand_host *h, struct event *ev);
+void timer_set(errand_host *h, struct timer *t, int64_t due);
+void timer_clear(errand_host *h, struct timer *t);
+struct timer *timer_first(const errand_host *h);
+/* May a function of class [main] run now? May one of class [any]? 0 or the code. */
+int may_change(const errand_host *h, errand_error **ret_err);
+int may_queue(const errand_host *h);
+enum phase phase_enter(errand_host *h, enum phase p); /* returns the one to go back to */
+void destroy_ud(errand_host *h, errand_destroy_fn destroy, void *ud);
+void host_warn(errand_host *h, struct buf *text);       /* releases @text */
+struct layer *layer_of(errand_host *h, errand_scope s); /* NULL: stale */
+void layer_init(errand_host *h, struct layer *l);
+
+/* ---- agent.c, inbox.c ---- */
+
+struct agent *agent_get(const errand_host *h, errand_agent a, errand_error **ret_err);
+/* Who asks: 0 is nobody, which is fine: NULL. EGONE: a stale id. */
+int caller_get(const errand_host *h, errand_agent a, struct session **ret,
+	       errand_error **ret_err);
+void agent_settled(errand_host *h, struct agent *a); /* one task less */
+void agent_call_ended(errand_host *h, struct call *c);
+void agent_free(errand_host *h, struct agent *a);
+int inbox_add(errand_host *h, struct agent *a, struct message *m, errand_error **ret_err);
+void inbox_clear(errand_host *h, struct agent *a, bool announce);
+void inbox_give_back(struct agent *a, struct list *messages);
+void message_free(errand_host *h, struct message *m);
+struct str message_new_id(errand_host *h, const struct agent *a);
+void inbox_announce(errand_host *h, const struct agent *a, const char *word,
+		    const struct message *m, bool at_once);
+
+/* ---- task.c, start.c, snapshot.c, wait.c ---- */
+
+struct kind *kind_get(errand_host *h, const struct str *text); /* made if there is none */
+bool status_is_terminal(int status);
+const char *status_word(int status);
+bool task_is_reported(const struct task *t);
+struct task *task_find(const errand_host *h, const struct session *caller, const char *id,
+		       size_t len, errand_error **ret_err);
+void task_settle(errand_host *h, struct task *t, int status, struct str *detail,
+		 struct str *output); /* takes both */
+int task_read(errand_host *h, struct task *t, struct lease *l, struct buf *ret_text,
+	      errand_error **ret_err);
+int task_kill(errand_host *h, struct task *t, const char *reason, size_t len,
+	      bool *ret_requested, errand_error **ret_err);
+int task_cancel(errand_host *h, struct task *t, const char *reason, size_t len,
+		errand_error *e);
+void task_free(errand_host *h, struct task *t);
+void task_changed(errand_host *h, const struct agent *owner);
+void task_put_id(struct buf *out, const struct task *t);
+/* @id was made by task_put_id(); both must outlive the line. */
+void task_line_of(const struct task *t, const struct buf *id, struct task_line *ret);
+void task_put_snapshot(struct buf *out, const struct task *t); /* spec 1.9 */
+void task_put_public(struct buf *out, const struct task *t);   /* spec 4.2 */
+/* Call @fn for each task that @caller sees, in order of registration (spec 1.3). */
+void task_each(const errand_host *h, const struct session *caller,
+	       void (*fn)(void *ud, const struct task *t), void *ud);
+struct wait_request {
+	double ms;         /* NaN: no number */
+	const char *shown; /* as JSON, for the error text */
+	struct signal *signal;
+	errand_wait_fn fn;
+	void *ud;
+	errand_destroy_fn destroy;
+};
+int task_wait(errand_host *h, struct task *t, const struct wait_request *r,
+	      errand_error **ret_err);
+void waiter_settled(errand_host *h, struct waiter *w, struct task *t);
+void waiter_abort(errand_host *h, struct waiter *w);
+void waiter_free(errand_host *h, struct waiter *w);
+
+/* ---- lease.c ---- */
+
+struct lease *lease_new(errand_host *h);
+void lease_hold_bytes(errand_host *h, struct lease *l, struct task *t, uint64_t from);
+void lease_hold_end(errand_host *h, struct lease *l, struct task *t);
+struct hold *lease_hold_messages(errand_host *h, struct lease *l, struct agent *a);
+bool lease_is_empty(const struct lease *l);
+void lease_commit(errand_host *h, struct lease *l); /* both free it */
+void lease_return(errand_host *h, struct lease *l);
+void lease_drop(errand_host *h, struct lease *l); /* neither: the host goes */
+void lease_merge(errand_host *h, struct lease *into, struct lease *from); /* frees @from */
+void hold_free(errand_host *h, struct hold *hd); /* what it held is gone */
+
+/* ---- signal.c, event.c, tool.c, section.c ---- */
+
+void signal_init(errand_host *h, struct signal *s);
+void signal_raise(errand_host *h, struct signal *s);
+void signal_release(errand_host *h, struct signal *s);
+void signal_free(errand_host *h, struct signal *s);
+/* NULL, and nothing is queued, if nobody listens. */
+struct dispatch *dispatch_new(errand_host *h, int event, const struct agent *owner);
+void dispatch_now(errand_host *h, struct dispatch *d); /* frees it */
+void dispatch_queue(errand_host *h, struct dispatch *d);
+struct listener *listener_add(errand_host *h, struct layer *l, int event);
+struct reg *surface_add(errand_host *h, struct layer *l);
+void reg_add(errand_host *h, struct reg *r, void (*undo)(errand_host *h, struct reg *r));
+void reg_undo(errand_host *h, struct reg *r);
+struct tool *tool_find(const errand_host *h, const struct agent *a, const char *name,
+		       size_t len);
+int tool_add(errand_host *h, struct layer *l, const struct errand_tool *t,
+	     struct tool **ret, errand_error **ret_err);
+void tool_call_ended(errand_host *h, struct call *c);
+int section_add(errand_host *h, struct layer *l, struct section *s, errand_error **ret_err);
+
+/* ---- call.c, call_api.c ---- */
+
+void call_queue(errand_host *h, struct call *c,
+		void (*step)(errand_host *h, struct call *c));
+void call_enter(errand_host *h, struct call *c); /* the first step */
+
+struct call *call_of_frame(const errand_host *h, errand_frame f);
+void call_free(errand_host *h, struct call *c);
+struct lease *call_lease(errand_host *h, struct call *c); /* made when first asked for */
+void call_answer(errand_host *h, struct call *c, struct buf *json); /* takes @json */
+void call_fail(errand_host *h, struct call *c, errand_error *e);    /* takes @e */
+void put_text_block(struct buf *out, const char *text, size_t len);
+
+/* ---- notice.c ---- */
+
+void notice_on_done(errand_host *h, const struct dispatch *d);
+/* A lease on an end was returned: a notice that it held back is due now. */
+void notice_due(errand_host *h, struct task *t);

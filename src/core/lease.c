@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lease.c - what was handed out and is not yet delivered (D6).
+ *
+ * A lease is a list of holds. Each hold also hangs on the task or agent that it is of, so
+ * that it can be taken away when that goes; a lease whose holds are all gone has nothing
+ * left to commit or to return.
+ */
+#include "core/internal.h"
+
+struct lease *lease_new(errand_host *h)
+{
+	struct lease *l = mem_new(&h->mem, sizeof(*l));
+
+	list_init(&l->holds);
+	object_add(h, &l->obj, OBJ_LEASE);
+	return l;
+}
+
+bool lease_is_empty(const struct lease *l)
+{
+	return list_is_empty(&l->holds);
+}
+
+static struct hold *hold_new(errand_host *h, struct lease *l, enum hold_kind kind,
+			     struct list *things)
+{
+	struct hold *hd = mem_new(&h->mem, sizeof(*hd));
+
+	hd->kind = kind;
+	list_init(&hd->messages);
+	list_add(&l->holds, &hd->in_lease);
+	list_add(things, &hd->in_thing);
+	return hd;
+}
+
+void lease_hold_bytes(errand_host *h, struct lease *l, struct task *t, uint64_t from)
+{
+	struct hold *hd = hold_new(h, l, HOLD_BYTES, &t->holds);
+
+	hd->task = t;
+	hd->from = from;
+}
+
+void lease_hold_end(errand_host *h, struct lease *l, struct task *t)
+{
+	hold_new(h, l, HOLD_END, &t->holds)->task = t;
+	t->end_holds++;
+}
+
+struct hold *lease_hold_messages(errand_host *h, struct lease *l, struct agent *a)
+{
+	struct hold *hd = hold_new(h, l, HOLD_MESSAGES, &a->holds);
+
+	hd->agent = a;
+	return hd;
+}
+
+void hold_free(errand_host *h, struct hold *hd)
+{
+	list_each(node, &hd->messages)
+	{
+		struct message *m = list_entry(node, struct message, node);
+
+		names_del(&hd->agent->pending, &m->name);
+		message_free(h, m);
+	}
+	if (hd->kind == HOLD_END)
+		hd->task->end_holds--;
+	list_del(&hd->in_lease);
+	list_del(&hd->in_thing);
+	mem_free(&h->mem, hd);
+}
+
+static void commit_hold(errand_host *h, struct hold *hd)
+{
+	if (hd->kind == HOLD_END)
+		hd->task->reported = true;
+	hold_free(h, hd);
+}
+
+/* A later reader may have had what follows @from already: bytes come twice then, but none
+ * is lost. */
+static void return_hold(errand_host *h, struct hold *hd)
+{
+	struct task *ended = hd->kind == HOLD_END ? hd->task : NULL;
+
+	if (hd->kind == HOLD_BYTES && hd->from < hd->task->cursor)
+		hd->task->cursor = hd->from;
+	if (hd->kind == HOLD_MESSAGES)
+		inbox_give_back(hd->agent, &hd->messages);
+	hold_free(h, hd);
+	if (ended && !task_is_reported(ended))
+		notice_due(h, ended);
+}
+
+static void end(errand_host *h, struct lease *l,
+		void (*end_hold)(errand_host *, struct hold *))
+{
+	while (!lease_is_empty(l))
+		end_hold(h, list_entry(l->holds.next, struct hold, in_lease));
+	object_del(h, &l->obj);
+	mem_free(&h->mem, l);
+}
+
+void lease_commit(errand_host *h, struct lease *l)
+{
+	end(h, l, commit_hold);
+}
+
+void lease_return(errand_host *h, struct lease *l)
+{
+	end(h, l, return_hold);
+}
+
+void lease_drop(errand_host *h, struct lease *l)
+{
+	end(h, l, hold_free);
+}
+
+void lease_merge(errand_host *h, struct lease *into, struct lease *from)
+{
+	list_move(&into->holds, &from->holds);
+	lease_drop(h, from);
+}
+
+static int end_by_id(errand_host *h, errand_lease id,
+		     void (*end_lease)(errand_host *h, struct lease *l))
+{
+	struct lease *l;
+	bool had_nothing;
+	int rc = may_queue(h);
+
+	if (rc != 0)
+		return rc;
+	l = object_get(h, id, OBJ_LEASE);
+	if (!l)
+		return ERRAND_EGONE;
+	had_nothing = lease_is_empty(l);
+	end_lease(h, l);
+	return had_nothing ? ERRAND_EGONE : 0;
+}
+
+int errand_lease_commit(errand_host *h, errand_lease l)
+{
+	return end_by_id(h, l, lease_commit);
+}
+
+int errand_lease_return(errand_host *h, errand_lease l)
+{
+	return end_by_id(h, l, lease_return);
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/* mount.c - the controller in a layer: section, tools, start gate, notices (spec 3, 8, 10). */
+#include "core/config.h"
+#include "core/controller.h"
+#include "core/internal.h"
+
+#define SECTION_ORDER 106
+#define DEFAULT_TIMEOUT_MS 30000
+#define DEFAULT_MAX_MS 600000
+
+static const char section_text[] =
+	"Track every background task id you start. You are notified in-session when a task "
+	"finishes \xe2\x80\x94 do not busy-poll or sleep on one; keep working on independent "
+	"steps and do not duplicate a running task's work. Before giving a final answer, "
+	"collect every still-relevant task with task_output (set wait: true only when you are "
+	"genuinely blocked on it), and task_kill tasks that stopped mattering.";
+
+struct mount {
+	struct reg reg;
+	struct section section;
+	struct reg *parts[N_CONTROLLER_TOOLS + 2];
+	size_t count;
+};
+
+/* Work that runs goes on; its records stay (spec 3.7). */
+static void mount_undo(errand_host *h, struct reg *r)
+{
+	struct mount *m = list_entry(r, struct mount, reg);
+
+	while (m->count > 0)
+		reg_undo(h, m->parts[--m->count]);
+	list_del(&m->section.node);
+	mem_free(&h->mem, m);
+}
+
+/* ---- configuration ---- */
+
+static int check_order(errand_host *h, const struct wait_config *w, errand_error **ret_err)
+{
+	struct buf b;
+
+	if (w->timeout_ms <= w->max_ms)
+		return 0;
+	buf_init_mem(&b, MAX_ERROR_TEXT, &h->mem);
+	(void)buf_adds(&b, "tool-tasks: waitTimeoutMs (");
+	(void)js_put_number(&b, w->timeout_ms);
+	(void)buf_adds(&b, ") exceeds maxWaitTimeoutMs (");
+	(void)js_put_number(&b, w->max_ms);
+	(void)buf_addc(&b, ')');
+	return error_take(ret_err, ERRAND_EREFUSED, &b);
+}
+
+static int read_config(errand_host *h, const char *text, size_t len, struct wait_config *w,
+		       errand_error **ret_err)
+{
+	struct js *config;
+	int rc = config_parse(&h->mem, text, str_length(text, len), &config, ret_err);
+
+	if (rc != 0)
+		return rc;
+	rc = config_number(&h->mem, config, "waitTimeoutMs", &w->timeout_ms, ret_err);
+	if (rc == 0)
+		rc = config_number(&h->mem, config, "maxWaitTimeoutMs", &w->max_ms,
+				   ret_err);
+	js_free(config);
+	return rc == 0 ? check_order(h, w, ret_err) : rc;
+}
+
+static void config_free(void *ud)
+{
+	struct wait_config *w = ud;
+	struct mem mem = w->mem;
+
+	mem_free(&mem, w);
+}
+
+/* ---- mounting ---- */
+
+static int add_tool(errand_host *h, struct layer *layer, const struct controller_tool *ct,
+		    const struct wait_config *config, struct reg **ret,
+		    errand_error **ret_err)
+{
+	struct errand_tool o = {
+		.size = sizeof(o),
+		.flags = ERRAND_TOOL_EXCLUSIVE,
+		.name = {ct->name, ERRAND_NUL},
+		.description = {ct->description, ERRAND_NUL},
+		.params_schema = {ct->params, ERRAND_NUL},
+		.output_schema = {ct->output, ERRAND_NUL},
+		.exec = ct->exec,
+		.render = ct->render,
+	};
+	struct wait_config *own;
+	struct tool *t;
+	int rc = tool_add(h, layer, &o, &t, ret_err);
+
+	if (rc != 0)
+		return rc;
+	/* A call in flight keeps its tool, and so its configuration, when the mount goes. */
+	own = mem_new(&h->mem, sizeof(*own));
+	*own = *config;
+	t->ud = own;
+	t->destroy = config_free;
+	t->capture = ct->capture;
+	t->last_mile = ct->last_mile;
+	*ret = &t->reg;
+	return 0;
+}
+
+static int add_tools(errand_host *h, struct layer *layer, struct mount *m,
+		     const struct wait_config *config, errand_error **ret_err)
+{
+	int rc;
+
+	for (size_t i = 0; i < N_CONTROLLER_TOOLS; i++) {
+		rc = add_tool(h, layer, &controller_tools[i], config, &m->parts[m->count],
+			      ret_err);
+		if (rc != 0)
+			return rc;
+		m->count++;
+	}
+	return 0;
+}
+
+static void add_notices(errand_host *h, struct layer *layer, struct mount *m)
+{
+	struct listener *l = listener_add(h, layer, ERRAND_ON_DONE);
+
+	l->builtin = notice_on_done;
+	m->parts[m->count++] = &l->reg;
+}
+
+int errand_mount(errand_host *h, errand_scope s, const char *config_json, size_t len,
+		 errand_reg *ret, errand_error **ret_err)
+{
+	struct wait_config config = {.timeout_ms = DEFAULT_TIMEOUT_MS,
+				     .max_ms = DEFAULT_MAX_MS};
+	struct layer *layer;
+	struct mount *m;
+	int rc = may_change(h, ret_err);
+
+	if (rc != 0)
+		return rc;
+	layer = layer_of(h, s);
+	if (!layer)
+		return error_make(ret_err, &h->mem, ERRAND_EGONE, "no such scope");
+	config.mem = h->mem;
+	rc = read_config(h, config_json, len, &config, ret_err);
+	if (rc != 0)
+		return rc;
+	m = mem_new(&h->mem, sizeof(*m));
+	m->section = (struct section){
+		.name = "tool:tasks", .text = section_text, .order = SECTION_ORDER};
+	list_init(&m->section.node);
+	reg_add(h, &m->reg, mount_undo);
+	rc = section_add(h, layer, &m->section, ret_err);
+	if (rc == 0)
+		rc = add_tools(h, layer, m, &config, ret_err);
+	if (rc != 0) {
+		reg_undo(h, &m->reg);
+		return rc;
+	}
+	m->parts[m->count++] = surface_add(h, layer);
+	add_notices(h, layer, m);
+	*ret = m->reg.obj.id;
+	return 0;
+}

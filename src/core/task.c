@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT */
+/* task.c - the registry: start, find, settle, kill, drop (spec 1, 2). */
+#include <string.h>
+
+#include "base/err.h"
+#include "core/internal.h"
+
+bool status_is_terminal(int status)
+{
+	return status >= ERRAND_COMPLETED;
+}
+
+bool task_is_reported(const struct task *t)
+{
+	return t->reported || t->end_holds > 0;
+}
+
+void task_changed(errand_host *h, const struct agent *owner)
+{
+	struct dispatch *d = dispatch_new(h, ERRAND_ON_CHANGED, owner);
+
+	if (!d)
+		return;
+	d->json = str_dup(&h->mem, "{}", 2);
+	dispatch_queue(h, d);
+}
+
+/* ---- kinds and ids ---- */
+
+struct kind *kind_get(errand_host *h, const struct str *text)
+{
+	struct name *n = names_get(&h->kinds, text->ptr, text->len);
+	struct kind *k;
+
+	if (n)
+		return list_entry(n, struct kind, name);
+	k = mem_new(&h->mem, sizeof(*k));
+	k->text = str_dup(&h->mem, text->ptr, text->len);
+	k->name.text = k->text.ptr;
+	k->name.len = k->text.len;
+	map_init(&k->tasks, &h->mem);
+	names_put(&h->kinds, &k->name);
+	list_add(&h->kind_list, &k->in_host);
+	return k;
+}
+
+void task_put_id(struct buf *out, const struct task *t)
+{
+	(void)buf_add(out, t->kind->text.ptr, t->kind->text.len);
+	(void)buf_addf(out, "-%llu", (unsigned long long)t->ordinal);
+}
+
+/* The digits at the end of an id, as we write them: no sign, no leading zero. 0: none. */
+static uint64_t parse_ordinal(const char *digits, size_t len)
+{
+	uint64_t n = 0;
+
+	if (len == 0 || len > 18 || digits[0] == '0')
+		return 0;
+	for (size_t i = 0; i < len; i++) {
+		if (digits[i] < '0' || digits[i] > '9')
+			return 0;
+		n = n * 10 + (uint64_t)(digits[i] - '0');
+	}
+	return n;
+}
+
+static struct task *task_by_id(const errand_host *h, const char *id, size_t len)
+{
+	const char *dash = len ? memrchr(id, '-', len) : NULL;
+	struct name *n;
+
+	if (!dash)
+		return NULL;
+	n = names_get(&h->kinds, id, (size_t)(dash - id));
+	if (!n)
+		return NULL;
+	return map_get(&list_entry(n, struct kind, name)->tasks,
+		       parse_ordinal(dash + 1, len - (size_t)(dash - id) - 1));
+}
+
+struct task *task_find(const errand_host *h, const struct session *caller, const char *id,
+		       size_t len, errand_error **ret_err)
+{
+	struct task *t = task_by_id(h, id, len);
+
+	if (!t) {
+		(void)error_about(ret_err, &h->mem, ERRAND_EREFUSED, "unknown task ", id,
+				  len, "");
+		return NULL;
+	}
+	if (t->owner && t->owner->session != caller) {
+		(void)error_about(ret_err, &h->mem, ERRAND_EREFUSED, "task ", id, len,
+				  " belongs to another session");
+		return NULL;
+	}
+	return t;
+}
+
+/* ---- settlement ---- */
+
+static void announce_done(errand_host *h, const struct task *t)
+{
+	struct dispatch *d = dispatch_new(h, ERRAND_ON_DONE, t->owner);
+	struct buf b;
+
+	if (!d)
+		return;
+	d->task = t->obj.id;
+	d->reported = task_is_reported(t);
+	buf_init_mem(&b, MAX_JSON_TEXT, &h->mem);
+	task_put_snapshot(&b, t);
+	d->json = str_of_buf(&b);
+	buf_init_mem(&b, MAX_JSON_TEXT, &h->mem);
+	task_put_id(&b, t);
+	d->subject = str_of_buf(&b);
+	dispatch_queue(h, d);
+}
+
+/*
+ * D3: the record, the reported bit, the waiters, the observers of changes, the listeners.
+ * All that runs code of others is queued, in this order.
+ */
+void task_settle(errand_host *h, struct task *t, int status, struct str *detail,
+		 struct str *output)
+{
+	t->status = status;
+	t->detail = str_take(detail);
+	t->output = str_take(output);
+	t->finished_ms = h->wall_ms > t->started_ms ? h->wall_ms : t->started_ms;
+	list_each(node, &t->waiters)
+		waiter_settled(h, list_entry(node, struct waiter, in_task), t);
+	task_changed(h, t->owner);
+	announce_done(h, t);
+	if (t->owner)
+		agent_settled(h, t->owner);
+	else
+		h->unowned_live--;
+}
+
+/* ---- kill ---- */
+
+int task_cancel(errand_host *h, struct task *t, const char *reason, size_t len,
+		errand_error *e)
+{
+	enum phase before = phase_enter(h, PHASE_SYNC);
+	int rc = t->producer.cancel(t->producer.ud, h, t->obj.id, reason, len, e);
+
+	h->phase = before;
+	return rc < 0 ? ERRAND_ECALLBACK : 0;
+}
+
+int task_kill(errand_host *h, struct task *t, const char *reason, size_t len,
+	      bool *ret_requested, errand_error **ret_err)
+{
+	errand_error *e;
+
+	if (status_is_terminal(t->status)) {
+		t->reported = true;
+		*ret_requested = false;
+		return 0;
+	}
+	e = error_lend(&h->mem);
+	if (task_cancel(h, t, reason, len, e) != 0) {
+		if (ret_err)
+			*ret_err = e;
+		else
+			errand_error_free(e);
+		return ERRAND_ECALLBACK;
+	}
+	errand_error_free(e);
+	t->status = ERRAND_STOPPING;
+	t->reported = true;
+	*ret_requested = true;
+	task_changed(h, t->owner);
+	return 0;
+}
+
+int errand_kill(errand_host *h, const char *id, size_t len, errand_agent caller,
+		const char *reason, size_t reason_len, int *ret_requested,
+		errand_error **ret_err)
+{
+	struct session *session;
+	struct str clean;
+	struct task *t;
+	bool requested = false;
+	int rc = may_change(h, ret_err);
+
+	if (rc == 0)
+		rc = caller_get(h, caller, &session, ret_err);
+	if (rc != 0)
+		return rc;
+	t = task_find(h, session, id, str_length(id, len), ret_err);
+	if (!t)
+		return ERRAND_EREFUSED;
+	rc = str_in(&h->mem, reason, reason_len, MAX_ARGS, &clean);
+	if (rc != 0)
+		return error_make(ret_err, &h->mem, rc, "reason is over %zu bytes",
+				  MAX_ARGS);
+	rc = task_kill(h, t, clean.ptr, clean.len, &requested, ret_err);
+	str_free(&h->mem, &clean);
+	if (rc == 0 && ret_requested)
+		*ret_requested = requested;
+	return rc;
+}
+
+/* ---- the end of a record ---- */
+
+void task_free(errand_host *h, struct task *t)
+{
+	while (!list_is_empty(&t->waiters))
+		waiter_free(h, list_entry(t->waiters.next, struct waiter, in_task));
+	while (!list_is_empty(&t->holds))
+		hold_free(h, list_entry(t->holds.next, struct hold, in_thing));
+	map_del(&t->kind->tasks, t->ordinal);
+	list_del(&t->in_session);
+	list_del(&t->in_owner);
+	object_del(h, &t->obj);
+	h->tasks--;
+	str_free(&h->mem, &t->label);
+	str_free(&h->mem, &t->detail);
+	str_free(&h->mem, &t->output);
+	destroy_ud(h, t->producer.destroy, t->producer.ud);
+	mem_free(&h->mem, t);
+}
+
+int errand_task_drop(errand_host *h, errand_task task, errand_error **ret_err)
+{
+	struct task *t;
+	struct agent *owner;
+	int rc = may_change(h, ret_err);
+
+	if (rc != 0)
+		return rc;
+	t = object_get(h, task, OBJ_TASK);
+	if (!t)
+		return error_make(ret_err, &h->mem, ERRAND_EGONE, "no such task");
+	if (!status_is_terminal(t->status))
+		return error_make(ret_err, &h->mem, ERRAND_ESTATE, "the task is live");
+	if (!t->reported)
+		return error_make(ret_err, &h->mem, ERRAND_ESTATE,
+				  "the task's end is not yet reported");
+	if (!list_is_empty(&t->holds))
+		return error_make(ret_err, &h->mem, ERRAND_ESTATE,
+				  "a lease holds the task's output");
+	owner = t->owner;
+	task_free(h, t);
+	task_changed(h, owner);
+	return 0;
+}

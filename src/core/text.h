@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * text.h - strings in, texts and errors out.
+ *
+ * A struct str is an owned string; an errand_text is one that was given to the caller; an
+ * errand_sink is a buffer that a callback writes to.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "errand.h"
+
+struct str {
+	char *ptr; /* NUL-terminated; NULL: absent */
+	size_t len;
+};
+
+struct errand_sink {
+	struct buf buf;
+};
+
+/* Copy with ill-formed parts replaced. ELIMIT over @max bytes, ENOMEM. Absent stays absent. */
+int str_in(const struct mem *m, const char *ptr, size_t len, size_t max, struct str *ret);
+struct str str_dup(const struct mem *m, const char *ptr, size_t len);
+void str_free(const struct mem *m, struct str *s); /* leaves it absent */
+struct str str_take(struct str *s);
+struct str str_of_buf(
+	struct buf *b); /* takes what is in it; stops the program if it is bad */
+errand_str str_view(const struct str *s);
+size_t str_length(const char *ptr, size_t len); /* resolves ERRAND_NUL */
+
+int rc_of_base(int base_rc); /* -enum err_code -> ERRAND_E* */
+/* Hand @b over as a text, where failing is no longer possible: stops the program instead. */
+errand_text *text_of_buf(struct buf *b);
+/* Hand @b over as a text: 0, ELIMIT or ENOMEM. @b is empty afterwards. */
+int text_take(struct buf *b, errand_text **ret, errand_error **ret_err);
+
+/* Each returns @rc. */
+int error_make(errand_error **ret, const struct mem *m, int rc, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+int error_take(errand_error **ret, int rc, struct buf *message); /* releases @message */
+/* `<before><id><after>`, for an id with anything in it. */
+int error_about(errand_error **ret, const struct mem *m, int rc, const char *before,
+		const char *id, size_t len, const char *after);
+void error_coded(errand_error *e, const char *name, const char *code);
+int error_no_memory(errand_error **ret, const struct mem *m);
+errand_error *error_copy(const struct mem *m, const errand_error *e);
+/* The empty one that a callback may fill; and what became of it: the error, never NULL. */
+errand_error *error_lend(const struct mem *m);
+/* "name: message", or what is there of the two. */
+void error_put_string(struct buf *out, const errand_error *e);
