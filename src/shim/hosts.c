@@ -23,7 +23,9 @@ static void tell(struct shim *s, unsigned slot, const struct proto_packet *p)
 	uint8_t bytes[PROTO_PACKET_MAX];
 	size_t len = proto_put_packet(bytes, p);
 
-	if (send(s->host_fds[slot], bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+	/* A host that is gone may have said something before it went: its end comes after that. */
+	if (send(s->host_fds[slot], bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 &&
+	    errno == EAGAIN)
 		let_go(s, slot);
 }
 

@@ -23,6 +23,12 @@
 
 /* ---- the process ---- */
 
+/* As the kernel takes it, since libc keeps its hands on two signals: all zero is SIG_DFL
+ * without flags, whatever the order of the members is. */
+struct kernel_sigaction {
+	unsigned long zero[4];
+};
+
 /*
  * An ignored SIGCHLD would hide every end, and a blocked SIGTERM be handed on to the task:
  * so all dispositions first. Then everything but our own faults is blocked; what matters
@@ -30,11 +36,11 @@
  */
 static bool own_signals(struct shim *s)
 {
-	struct sigaction dfl = {.sa_handler = SIG_DFL};
+	static const struct kernel_sigaction dfl;
 	sigset_t blocked, wanted;
 
 	for (int sig = 1; sig < NSIG; sig++)
-		(void)sigaction(sig, &dfl, NULL);
+		(void)syscall(SYS_rt_sigaction, sig, &dfl, NULL, NSIG / 8);
 	sigfillset(&blocked);
 	for (const int *sig = (const int[]){SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT,
 					    SIGSYS, SIGTRAP, 0};

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: MIT */
+/* Host and shim: what each leaves behind, and what happens when one of them dies. */
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "tasks.h"
+
+static int count_fds(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	int count = 0;
+
+	assert_non_null(dir);
+	while (readdir(dir))
+		count++;
+	(void)closedir(dir);
+	return count;
+}
+
+static mode_t mode_of(const char *folder, const char *name)
+{
+	char path[4200];
+	struct stat st;
+
+	(void)snprintf(path, sizeof(path), "%s/%s", folder, name);
+	assert_int_equal(lstat(path, &st), 0);
+	return st.st_mode & 07777;
+}
+
+static bool exists(const char *folder, const char *name)
+{
+	char path[4200];
+	struct stat st;
+
+	(void)snprintf(path, sizeof(path), "%s/%s", folder, name);
+	return lstat(path, &st) == 0;
+}
+
+static long shim_of(struct job *j)
+{
+	return strtol(job_log(j), NULL, 10);
+}
+
+/* A task whose first line is the pid of its shim. */
+static void start_telling_shim(struct world *w, struct job *j, const char *command)
+{
+	char text[1024];
+
+	(void)snprintf(text, sizeof(text), "echo $PPID; %s", command);
+	job_start(w, j, text);
+	job_says(w, j, "\n");
+}
+
+/* ---- what a task sees ---- */
+
+TASK_TEST(a_task_has_no_descriptor_but_its_three)
+{
+	struct job j;
+
+	job_run(w, &j, "cd /proc/self/fd; echo *; readlink 0");
+	/* bash itself opens none while it expands; 3 would be the directory it reads. */
+	assert_true(log_has(&j, "0 1 2"));
+	assert_false(log_has(&j, " 4"));
+	assert_true(log_has(&j, "/dev/null"));
+}
+
+TASK_TEST(a_task_inherits_no_mask_and_no_ignored_signal)
+{
+	struct job j;
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	(void)sigprocmask(SIG_BLOCK, &set, NULL);
+	(void)signal(SIGPIPE, SIG_IGN);
+	job_run(w, &j, "exec grep -E '^Sig(Blk|Ign)' /proc/self/status");
+	(void)signal(SIGPIPE, SIG_DFL);
+	(void)sigprocmask(SIG_UNBLOCK, &set, NULL);
+	assert_string_equal(job_log(&j),
+			    "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n");
+}
+
+TASK_TEST(a_task_has_its_clients_umask_and_its_own_session)
+{
+	struct job j;
+
+	w->context.umask = 027;
+	job_run(w, &j, "umask; ps -o sid= -p $$ | grep -qw $$ && echo own");
+	assert_string_equal(job_log(&j), "0027\nown\n");
+}
+
+TASK_TEST(a_task_is_the_better_victim_when_memory_runs_out)
+{
+	struct job j;
+
+	job_run(w, &j, "cat /proc/self/oom_score_adj /proc/$PPID/oom_score_adj");
+	assert_true(strtol(job_log(&j), NULL, 10) >= 100);
+}
+
+TASK_TEST(an_inner_task_knows_only_itself)
+{
+	const char *env[] = {"PATH=/bin:/usr/bin", "ERRAND_TASK=outer", "A=b", NULL};
+	struct job j;
+
+	w->context.env = env;
+	job_run(w, &j, "env | grep -c ERRAND_TASK; echo $A; echo ${#ERRAND_TASK}");
+	assert_string_equal(job_log(&j), "1\nb\n32\n");
+}
+
+/* ---- what others see ---- */
+
+TASK_TEST(nothing_of_a_task_shows_in_a_list_of_processes)
+{
+	const char *env[] = {"PATH=/bin:/usr/bin", "TOKEN_X=abc123secret", NULL};
+	char path[64], text[4096];
+	struct job j;
+	size_t n;
+
+	w->context.env = env;
+	start_telling_shim(w, &j, "exec sleep 60");
+	(void)snprintf(path, sizeof(path), "/proc/%ld/cmdline", shim_of(&j));
+	n = read_text(path, text, sizeof(text));
+	assert_int_equal(n, sizeof("errand-shim"));
+	assert_string_equal(text, "errand-shim");
+	(void)snprintf(path, sizeof(path), "/proc/%ld/environ", shim_of(&j));
+	assert_int_equal(read_text(path, text, sizeof(text)), 0);
+	assert_int_equal(count_lines("abc123secret", false), 0);
+	assert_false(exists(only_folder(w), PROTO_SPEC));
+	run_kill(j.task);
+	job_wait(w, &j);
+}
+
+TASK_TEST(a_run_folder_is_private)
+{
+	struct job j;
+
+	start_telling_shim(w, &j, "exec sleep 60");
+	wait_until(w, exists(only_folder(w), PROTO_SOCK));
+	assert_int_equal(mode_of(only_folder(w), "."), 0700);
+	assert_int_equal(mode_of(only_folder(w), PROTO_OUT), 0600);
+	assert_int_equal(mode_of(only_folder(w), PROTO_STATUS), 0600);
+	assert_int_equal(mode_of(only_folder(w), PROTO_LOCK), 0600);
+	assert_int_equal(mode_of(w->folder, "tasks"), 0700);
+	run_kill(j.task);
+	job_wait(w, &j);
+}
+
+TASK_TEST(a_shim_goes_when_its_task_is_over)
+{
+	struct job j;
+
+	job_run(w, &j, "echo $PPID");
+	wait_until(w, !is_alive(shim_of(&j)));
+	wait_until(w, !exists(only_folder(w), PROTO_SOCK));
+}
+
+TASK_TEST(five_hundred_tasks_leave_no_descriptor_no_zombie_no_folder)
+{
+	char text[8192], path[64];
+	int before = count_fds();
+	struct job j;
+
+	for (int i = 0; i < 500; i++) {
+		const char *argv[] = {"true", NULL};
+		struct run_spec spec = spec_of(w, argv);
+
+		job_start_spec(w, &j, &spec);
+		job_wait(w, &j);
+		assert_int_equal(j.end.wait_status, 0);
+		run_drop(j.task);
+	}
+	assert_int_equal(count_fds(), before);
+	assert_string_equal(only_folder(w), "");
+	(void)snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
+	wait_until(w, read_text(path, text, sizeof(text)) == 0);
+}
+
+/* ---- the host goes ---- */
+
+/* Another process that starts @command and is gone; returns the status it left with. */
+static int host_that_dies(const char *folder, const char *command,
+			  void (*last)(struct run *))
+{
+	pid_t pid;
+	int status;
+
+	(void)signal(SIGCHLD, SIG_DFL);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		const char *argv[] = {"bash", "-c", command, NULL};
+		const char *env[] = {"PATH=/bin:/usr/bin", NULL};
+		struct run_context context = {"/tmp", env, 022};
+		struct run_spec spec = {.argv = argv,
+					.context = &context,
+					.grace_ms = 300,
+					.log_head = 1 << 20,
+					.log_tail = 1 << 20};
+		struct job j = {0};
+		struct run *r;
+
+		if (run_new(folder, shim_path(), &r, NULL) != 0 ||
+		    run_start(r, &spec, job_ended, &j, &j.task, NULL) != 0)
+			_exit(1);
+		run_flush(r);
+		last(r);
+		_exit(2);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	(void)signal(SIGCHLD, SIG_IGN);
+	return status;
+}
+
+static void kill_self(struct run *r)
+{
+	(void)r;
+	(void)kill(getpid(), SIGKILL);
+}
+
+static void leave(struct run *r)
+{
+	run_leave(r);
+	run_free(r);
+	_exit(0);
+}
+
+static bool has_ended(const char *folder, struct proto_record *ret)
+{
+	char path[4200];
+	int fd, rc;
+
+	(void)snprintf(path, sizeof(path), "%s/%s", folder, PROTO_STATUS);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	rc = proto_read_status(fd, ret);
+	(void)close(fd);
+	return rc == 0 && ret->state == PROTO_ENDED;
+}
+
+TASK_TEST(a_task_outlives_its_host_and_its_record_is_complete)
+{
+	struct proto_record r;
+	char path[4200], text[64];
+
+	assert_int_equal(
+		host_that_dies(w->folder, "sleep 0.4; echo fin; exit 6", kill_self),
+		SIGKILL);
+	wait_until(w, has_ended(only_folder(w), &r));
+	assert_int_equal(r.cause, PROTO_CAUSE_EXIT);
+	assert_int_equal(WEXITSTATUS(r.wait_status), 6);
+	assert_int_equal(r.bytes_seen, 4);
+	(void)snprintf(path, sizeof(path), "%s/%s", only_folder(w), PROTO_OUT);
+	assert_int_equal(read_text(path, text, sizeof(text)), 4);
+	wait_until(w, !is_alive(r.shim_pid));
+}
+
+static int connect_to(const char *folder)
+{
+	struct sockaddr_un name = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	(void)snprintf(name.sun_path, sizeof(name.sun_path), "%.90s/%s", folder,
+		       PROTO_SOCK);
+	if (connect(fd, (const struct sockaddr *)&name, sizeof(name)) == 0)
+		return fd;
+	(void)close(fd);
+	return -1;
+}
+
+static bool get_packet(int fd, struct proto_packet *ret)
+{
+	uint8_t bytes[PROTO_PACKET_MAX];
+	ssize_t n = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+
+	return n > 0 && proto_get_packet(bytes, (size_t)n, ret) == 0;
+}
+
+TASK_TEST(another_host_finds_the_task_at_its_socket)
+{
+	uint8_t bytes[PROTO_PACKET_MAX];
+	struct proto_packet p = {.type = PROTO_MSG_KILL};
+	int fd = -1;
+
+	(void)host_that_dies(w->folder, "exec sleep 60", kill_self);
+	wait_until(w, (fd = connect_to(only_folder(w))) >= 0);
+	wait_until(w, get_packet(fd, &p));
+	assert_int_equal(p.type, PROTO_MSG_HELLO);
+	assert_int_equal(p.hello.state, PROTO_RUNNING);
+	assert_true(is_alive(p.hello.pid) && is_alive(p.hello.shim_pid));
+	p = (struct proto_packet){.type = PROTO_MSG_KILL};
+	assert_true(send(fd, bytes, proto_put_packet(bytes, &p), MSG_NOSIGNAL) > 0);
+	wait_until(w, get_packet(fd, &p));
+	assert_int_equal(p.type, PROTO_MSG_ENDED);
+	assert_int_equal(p.ended.cause, PROTO_CAUSE_KILL);
+	(void)close(fd);
+}
+
+TASK_TEST(nonsense_at_its_socket_hurts_nobody)
+{
+	struct job j;
+	int fd = -1;
+
+	start_telling_shim(w, &j, "sleep 0.5; exit 8");
+	wait_until(w, (fd = connect_to(only_folder(w))) >= 0);
+	assert_int_equal(send(fd, "nonsense", 8, MSG_NOSIGNAL), 8);
+	(void)close(fd);
+	for (int i = 0; i < 20; i++) {
+		fd = connect_to(only_folder(w));
+		if (fd >= 0)
+			(void)close(fd);
+	}
+	job_wait(w, &j);
+	assert_int_equal(WEXITSTATUS(j.end.wait_status), 8);
+}
+
+TASK_TEST(a_host_that_leaves_takes_tasks_and_folders_along)
+{
+	const char *sleep = own_sleep();
+
+	assert_int_equal(host_that_dies(w->folder, sleep, leave), 0);
+	wait_until(w, only_folder(w)[0] == 0);
+	assert_int_equal(count_alive(sleep), 0);
+}
+
+/* ---- the shim goes ---- */
+
+TASK_TEST(a_killed_shim_means_lost_and_its_tree_is_swept)
+{
+	const char *sleep = own_sleep();
+	char command[256];
+	struct job j;
+
+	(void)snprintf(command, sizeof(command), "setsid %s & %s", sleep, sleep);
+	start_telling_shim(w, &j, command);
+	wait_until(w, count_alive(sleep) == 2);
+	assert_int_equal(kill((pid_t)shim_of(&j), SIGKILL), 0);
+	job_wait(w, &j);
+	assert_int_equal(j.end.cause, RUN_LOST);
+	assert_string_equal(j.end.why, "the supervisor was killed");
+	assert_int_equal(count_alive(sleep), 0);
+	assert_true(log_has(&j, "\n"));
+}
+
+TASK_TEST(a_task_that_kills_its_shim_is_lost_too)
+{
+	struct job j;
+
+	job_run(w, &j, "kill -9 $PPID; sleep 60");
+	assert_int_equal(j.end.cause, RUN_LOST);
+}
+
+TASK_TEST(a_folder_that_is_declared_void_starts_nothing)
+{
+	struct proto_record r;
+	struct job j;
+
+	job_run(w, &j, "kill -9 $PPID");
+	read_status(only_folder(w), &r);
+	assert_int_equal(r.state, PROTO_VOID);
+}
+
+TASK_TEST(a_shim_that_cannot_be_started_is_a_reason)
+{
+	const char *argv[] = {"true", NULL};
+	struct run_spec spec = spec_of(w, argv);
+	struct run *r;
+	struct job j = {0};
+
+	assert_int_equal(run_new(w->folder, "/no/such/shim", &r, NULL), 0);
+	assert_int_equal(run_start(r, &spec, job_ended, &j, &j.task, NULL), 0);
+	run_flush(r);
+	assert_int_equal(j.ends, 1);
+	assert_int_equal(j.end.cause, RUN_NOT_STARTED);
+	assert_string_equal(j.end.why,
+			    "cannot start '/no/such/shim': No such file or directory");
+	assert_string_equal(only_folder(w), "");
+	run_free(r);
+}
+
+TASK_TEST(a_forgotten_live_task_runs_on)
+{
+	struct proto_record r;
+	struct job j;
+
+	job_start(w, &j, "sleep 0.3; exit 2");
+	run_drop(j.task);
+	wait_until(w, has_ended(only_folder(w), &r));
+	assert_int_equal(WEXITSTATUS(r.wait_status), 2);
+	assert_int_equal(j.ends, 0);
+}
