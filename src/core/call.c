@@ -78,7 +78,7 @@ static void hand_over(errand_host *h, struct call *c, const struct buf *result)
 
 void put_text_block(struct buf *out, const char *text, size_t len)
 {
-	(void)buf_adds(out, "[{\"type\":\"text\",");
+	(void)buf_adds(out, "[{\"type\":\"text\"");
 	(void)js_put_key(out, "text");
 	(void)js_put_string(out, text, len);
 	(void)buf_adds(out, "}]");

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * run_vectors.c - plays recorded rows against the library.
+ *
+ * run-vectors FILE...: the name of a file says what its rows are. Prints one line a file and
+ * one in all; exits 1 if a row failed, or if a file or row is of no kind known here.
+ *
+ * A row that the file `differs` lists (file, n, item of the list of known differences,
+ * reason) may fail: it is printed with its reason and counted apart.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "vectors.h"
+
+static const struct file_kind {
+	const char *prefix;
+	row_fn play;
+} kinds[] = {
+	{"kill_render", row_kill_render}, {"list_render", row_list_render},
+	{"notice", row_notice},           {"output_render", row_output_render},
+	{"retention", row_retention},     {"summary", row_summary},
+	{"surface", row_surface},
+};
+
+struct counts {
+	unsigned passed, failed, differ;
+};
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static row_fn kind_of(const char *path)
+{
+	const char *name = base_name(path);
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (strncmp(name, kinds[i].prefix, strlen(kinds[i].prefix)) == 0)
+			return kinds[i].play;
+	return NULL;
+}
+
+/* ---- known differences ---- */
+
+/* The rest of the line "<name> <n> ..." in the list, or NULL. Yours to free. */
+static char *find_difference(const char *name, json_int_t n)
+{
+	char *line = NULL, *found = NULL;
+	char want[256];
+	size_t cap = 0, len;
+	FILE *file = fopen(VECTORS_DIFFERS, "r");
+
+	if (!file)
+		return NULL;
+	len = (size_t)snprintf(want, sizeof(want), "%s %lld ", name, (long long)n);
+	while (!found && getline(&line, &cap, file) > 0)
+		if (strncmp(line, want, len) == 0)
+			found = strndup(line + len, strcspn(line + len, "\n"));
+	free(line);
+	fclose(file);
+	return found;
+}
+
+/* ---- rows ---- */
+
+static void report(struct counts *c, const char *name, const json_t *in, char *trouble)
+{
+	json_int_t n = json_integer_value(json_object_get(in, "n"));
+	char *reason;
+
+	if (!trouble) {
+		c->passed++;
+		return;
+	}
+	reason = find_difference(name, n);
+	if (reason) {
+		c->differ++;
+		printf("%s #%lld differs: %s\n", name, (long long)n, reason);
+	} else {
+		c->failed++;
+		printf("%s #%lld\n%s", name, (long long)n, trouble);
+	}
+	free(reason);
+}
+
+/* The value of the escape at @p, or 0: \\uXXXX of a surrogate. */
+static unsigned long surrogate_at(const char *p)
+{
+	char digits[5] = "";
+	unsigned long v;
+
+	if (p[0] != '\\' || p[1] != 'u' || strnlen(p, 6) < 6)
+		return 0;
+	memcpy(digits, p + 2, 4);
+	v = strtoul(digits, NULL, 16);
+	return v >= 0xd800 && v <= 0xdfff ? v : 0;
+}
+
+/* Half a pair is no JSON; we never write one (it is dropped), so none is expected. */
+static void drop_half_pairs(char *line)
+{
+	char *out = line;
+
+	for (char *p = line; *p;) {
+		unsigned long v = surrogate_at(p);
+		size_t n = p[0] == '\\' && p[1] ? 2 : 1;
+
+		if (v && v < 0xdc00 && surrogate_at(p + 6) >= 0xdc00)
+			n = 12;
+		if (v && n != 12) {
+			p += 6;
+			continue;
+		}
+		memmove(out, p, n);
+		out += n;
+		p += n;
+	}
+	*out = 0;
+}
+
+static void play_line(struct counts *c, const char *name, row_fn play, char *line,
+		      size_t len)
+{
+	json_t *in = json_loadb(line, len, JSON_ALLOW_NUL, NULL);
+	struct row r = {0};
+
+	if (!in) {
+		drop_half_pairs(line);
+		in = json_loads(line, JSON_ALLOW_NUL, NULL);
+	}
+	r.in = in;
+	if (!in || !json_is_object(in)) {
+		printf("%s: not a row: %.60s\n", name, line);
+		c->failed++;
+		json_decref(in);
+		return;
+	}
+	play(&r);
+	report(c, name, in, r.trouble);
+	free(r.trouble);
+	json_decref(in);
+}
+
+static struct counts play_file(const char *path)
+{
+	struct counts c = {0};
+	row_fn play = kind_of(path);
+	FILE *file = play ? fopen(path, "r") : NULL;
+	char *line = NULL;
+	size_t cap = 0;
+	ssize_t len;
+
+	if (!file) {
+		printf("%s: %s\n", path, play ? "cannot open" : "rows of no known kind");
+		c.failed = 1;
+		return c;
+	}
+	while ((len = getline(&line, &cap, file)) > 0)
+		if (line[strspn(line, " \t\r\n")] != 0)
+			play_line(&c, base_name(path), play, line, (size_t)len);
+	free(line);
+	fclose(file);
+	return c;
+}
+
+int main(int argc, char **argv)
+{
+	struct counts all = {0};
+
+	if (argc < 2) {
+		fprintf(stderr, "usage: run-vectors FILE...\n");
+		return 2;
+	}
+	for (int i = 1; i < argc; i++) {
+		struct counts c = play_file(argv[i]);
+
+		printf("%s: %u passed, %u failed", argv[i], c.passed, c.failed);
+		if (c.differ)
+			printf(", %u differ", c.differ);
+		printf("\n");
+		all.passed += c.passed;
+		all.failed += c.failed;
+	}
+	printf("%u passed, %u failed\n", all.passed, all.failed);
+	return all.failed ? 1 : 0;
+}
