@@ -13,7 +13,8 @@
 
 struct notice {
 	struct buf task, message; /* the model's id of the task; the id of the message */
-	bool is_withdrawn;
+	bool is_hidden;           /* the reply itself shows the end */
+	bool is_withdrawn;        /* another reply has shown it: not to come back */
 };
 
 struct claim {
@@ -67,7 +68,7 @@ static void put_texts(const struct claim *c, const struct js *messages, struct b
 		share = MAX_NOTICE_TEXT / c->count;
 	for (size_t i = 0; i < c->count; i++) {
 		line = text_of(js_at(messages, i), &len);
-		if (line && !c->notices[i].is_withdrawn)
+		if (line && !c->notices[i].is_hidden)
 			add_line(out, line, utf8_head(line, len, share));
 	}
 }
@@ -81,7 +82,7 @@ static void fill(struct claim *c, const struct js *messages, const struct buf *s
 
 		copy(&n->task, js_get(js_at(messages, i), "task"));
 		copy(&n->message, js_get(js_at(messages, i), "id"));
-		n->is_withdrawn = shown->len > 0 && is_same(&n->task, shown);
+		n->is_hidden = shown->len > 0 && is_same(&n->task, shown);
 	}
 }
 
