@@ -208,8 +208,7 @@ int errand_agent_dispose(errand_host *h, errand_agent agent, errand_done_fn done
 	if (rc == 0 && a->disposing)
 		rc = error_make(ret_err, &h->mem, ERRAND_ESTATE, "already being disposed");
 	if (rc != 0) {
-		if (destroy)
-			destroy(ud);
+		destroy_ud(h, destroy, ud);
 		return rc;
 	}
 	a->disposing = true;

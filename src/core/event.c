@@ -9,10 +9,10 @@
 
 /* ---- registrations ---- */
 
-void reg_add(errand_host *h, struct reg *r, void (*undo)(errand_host *h, struct reg *r))
+errand_reg reg_publish(errand_host *h, struct reg *r)
 {
-	r->undo = undo;
 	object_add(h, &r->obj, OBJ_REG);
+	return r->obj.id;
 }
 
 void reg_undo(errand_host *h, struct reg *r)
@@ -72,8 +72,8 @@ struct listener *listener_add(errand_host *h, struct layer *layer, int event)
 	struct listener *l = mem_new(&h->mem, sizeof(*l));
 
 	list_add(&layer->listeners[event - 1], &l->node);
-	reg_add(h, &l->reg, listener_undo);
-	l->number = l->reg.obj.id;
+	l->reg.undo = listener_undo;
+	l->number = ++h->last_id;
 	return l;
 }
 
@@ -96,6 +96,7 @@ static int listen_to(errand_host *h, errand_scope s, int event, errand_event_fn 
 	l->fn = fn;
 	l->ud = ud;
 	l->destroy = destroy;
+	l->number = reg_publish(h, &l->reg);
 	if (ret)
 		*ret = l->number;
 	return 0;
@@ -106,8 +107,8 @@ int errand_on(errand_host *h, errand_scope s, int event, errand_event_fn fn, voi
 {
 	int rc = listen_to(h, s, event, fn, ud, destroy, ret, ret_err);
 
-	if (rc != 0 && destroy)
-		destroy(ud);
+	if (rc != 0)
+		destroy_ud(h, destroy, ud);
 	return rc;
 }
 
@@ -217,7 +218,7 @@ struct reg *surface_add(errand_host *h, struct layer *layer)
 
 	s->layer = layer;
 	layer->surfaces++;
-	reg_add(h, &s->reg, surface_undo);
+	s->reg.undo = surface_undo;
 	return &s->reg;
 }
 
@@ -229,11 +230,11 @@ int errand_surface(errand_host *h, errand_scope s, const char *name, errand_reg 
 
 	if (rc != 0)
 		return rc;
-	if (!name || !*name)
+	if (!name || !*name || !ret)
 		return error_make(ret_err, &h->mem, ERRAND_EARG, "a surface needs a name");
 	layer = layer_of(h, s);
 	if (!layer)
 		return error_make(ret_err, &h->mem, ERRAND_EGONE, "no such scope");
-	*ret = surface_add(h, layer)->obj.id;
+	*ret = reg_publish(h, surface_add(h, layer));
 	return 0;
 }

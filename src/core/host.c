@@ -218,6 +218,10 @@ void destroy_ud(errand_host *h, errand_destroy_fn destroy, void *ud)
 
 	if (!destroy)
 		return;
+	if (!h) {
+		destroy(ud);
+		return;
+	}
 	before = phase_enter(h, PHASE_PURE);
 	destroy(ud);
 	h->phase = before;

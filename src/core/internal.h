@@ -414,7 +414,8 @@ void dispatch_now(errand_host *h, struct dispatch *d); /* frees it */
 void dispatch_queue(errand_host *h, struct dispatch *d);
 struct listener *listener_add(errand_host *h, struct layer *l, int event);
 struct reg *surface_add(errand_host *h, struct layer *l);
-void reg_add(errand_host *h, struct reg *r, void (*undo)(errand_host *h, struct reg *r));
+/* Give it an id: it can be undone by name. A mount's own parts have none. */
+errand_reg reg_publish(errand_host *h, struct reg *r);
 void reg_undo(errand_host *h, struct reg *r);
 struct tool *tool_find(const errand_host *h, const struct agent *a, const char *name,
 		       size_t len);

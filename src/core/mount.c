@@ -141,6 +141,8 @@ int errand_mount(errand_host *h, errand_scope s, const char *config_json, size_t
 
 	if (rc != 0)
 		return rc;
+	if (!ret)
+		return error_make(ret_err, &h->mem, ERRAND_EARG, "nowhere to answer");
 	layer = layer_of(h, s);
 	if (!layer)
 		return error_make(ret_err, &h->mem, ERRAND_EGONE, "no such scope");
@@ -152,7 +154,7 @@ int errand_mount(errand_host *h, errand_scope s, const char *config_json, size_t
 	m->section = (struct section){
 		.name = "tool:tasks", .text = section_text, .order = SECTION_ORDER};
 	list_init(&m->section.node);
-	reg_add(h, &m->reg, mount_undo);
+	m->reg.undo = mount_undo;
 	rc = section_add(h, layer, &m->section, ret_err);
 	if (rc == 0)
 		rc = add_tools(h, layer, m, &config, ret_err);
@@ -162,6 +164,6 @@ int errand_mount(errand_host *h, errand_scope s, const char *config_json, size_t
 	}
 	m->parts[m->count++] = surface_add(h, layer);
 	add_notices(h, layer, m);
-	*ret = m->reg.obj.id;
+	*ret = reg_publish(h, &m->reg);
 	return 0;
 }

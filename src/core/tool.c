@@ -123,7 +123,7 @@ int tool_add(errand_host *h, struct layer *layer, const struct errand_tool *o,
 	list_init(&t->calls);
 	names_put(&layer->tools, &t->name);
 	list_add(&layer->tool_order, &t->node);
-	reg_add(h, &t->reg, tool_undo);
+	t->reg.undo = tool_undo;
 	*ret = t;
 	return 0;
 }
@@ -144,7 +144,7 @@ static int add_public(errand_host *h, errand_scope s, const struct errand_tool *
 		return error_make(ret_err, &h->mem, ERRAND_EGONE, "no such scope");
 	rc = tool_add(h, layer, o, &t, ret_err);
 	if (rc == 0)
-		*ret = t->reg.obj.id;
+		*ret = reg_publish(h, &t->reg);
 	return rc;
 }
 
@@ -187,9 +187,12 @@ static void put_tool(struct buf *out, const struct tool *t)
 
 static struct tool **collect(const errand_host *h, size_t *ret_count)
 {
-	struct tool **all = mem_new(&h->mem, (h->global.tools.map.cap + 1) * sizeof(*all));
+	struct tool **all;
 	size_t n = 0;
 
+	list_each(counted, &h->global.tool_order) n++;
+	all = mem_new(&h->mem, (n + 1) * sizeof(*all));
+	n = 0;
 	list_each(node, &h->global.tool_order)
 		all[n++] = list_entry(node, struct tool, node);
 	*ret_count = n;

@@ -103,6 +103,14 @@ static int check_live(errand_host *h, const struct wait_request *r, errand_error
 	return 0;
 }
 
+/* Whole milliseconds, and at least one (spec 1.7.8). */
+static int64_t deadline(const errand_host *h, double ms)
+{
+	int64_t wait = ms < 1 ? 1 : (int64_t)ms;
+
+	return h->mono_ms > INT64_MAX - wait ? INT64_MAX : h->mono_ms + wait;
+}
+
 int task_wait(errand_host *h, struct task *t, const struct wait_request *r,
 	      errand_error **ret_err)
 {
@@ -131,7 +139,7 @@ int task_wait(errand_host *h, struct task *t, const struct wait_request *r,
 	list_add(&t->waiters, &w->in_task);
 	if (r->signal)
 		list_add(&r->signal->waiters, &w->in_signal);
-	timer_set(h, &w->timer, h->mono_ms + (r->ms < 1 ? 1 : (int64_t)r->ms));
+	timer_set(h, &w->timer, deadline(h, r->ms));
 	return 0;
 }
 
@@ -201,7 +209,7 @@ int errand_wait(errand_host *h, const char *id, size_t len, errand_agent caller,
 
 	if (rc == 0)
 		rc = wait_public(h, t, timeout_json, timeout_len, &r, ret_err);
-	if (rc != 0 && destroy)
-		destroy(ud);
+	if (rc != 0)
+		destroy_ud(h, destroy, ud);
 	return rc;
 }
