@@ -238,6 +238,9 @@ static bool receive(struct run_task *t)
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return false;
+	/* A shim that closed without having read all resets; what it said comes next. */
+	if (n < 0 && errno == ECONNRESET)
+		return true;
 	if (n <= 0) {
 		on_hang_up(t);
 		return false;

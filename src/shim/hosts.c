@@ -104,7 +104,8 @@ void shim_hosts_receive(struct shim *s, unsigned slot)
 	if (s->host_fds[slot] < 0)
 		return;
 	n = recv(s->host_fds[slot], bytes, sizeof(bytes), MSG_DONTWAIT);
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	/* A peer that closed without having read all resets; what it said comes next. */
+	if (n < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNRESET))
 		return;
 	if (n <= 0 || proto_get_packet(bytes, (size_t)n, &p) != 0) {
 		let_go(s, slot);

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: MIT */
+#include "run/decode.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/utf8.h"
+
+#define ESC 0x1b
+#define BEL 0x07
+#define CAN 0x18
+#define SUB 0x1a
+#define DEL 0x7f
+
+/* The longest that one input character becomes. */
+#define MAX_PUT 4
+
+static const char visible_nul[] = "\xe2\x90\x80";
+static const char replacement[] = "\xef\xbf\xbd";
+
+struct decoder {
+	struct buf *out;
+	const uint8_t *in;
+	size_t at, len;
+	size_t base;       /* where the text of this call begins in @out */
+	size_t line;       /* where its current line begins */
+	bool is_rewinding; /* after a CR: the next character begins the line again */
+	bool is_final;
+	struct decode_cut *cut;
+	bool has_cut, has_line_cut;
+};
+
+/* What an element came to. */
+enum step {
+	STEP_TAKEN,
+	STEP_WAITS, /* it is not whole yet */
+	STEP_FULL,
+};
+
+/* ---- output ---- */
+
+static void note_cut(struct decoder *d)
+{
+	size_t text = d->out->len - d->base;
+
+	if (!d->cut || text < d->cut->want)
+		return;
+	if (!d->has_cut) {
+		d->has_cut = true;
+		d->cut->raw = d->at;
+		d->cut->text = text;
+	}
+	if (!d->has_line_cut && d->line == d->out->len) {
+		d->has_line_cut = true;
+		d->cut->line_raw = d->at;
+		d->cut->line_text = text;
+	}
+}
+
+/* What was crossed may have been taken back. */
+static void shorten(struct decoder *d, size_t len)
+{
+	buf_cut(d->out, len);
+	if (d->cut && d->out->len - d->base < d->cut->want)
+		d->has_cut = d->has_line_cut = false;
+}
+
+static void rewind_line(struct decoder *d)
+{
+	if (d->is_rewinding)
+		shorten(d, d->line);
+	d->is_rewinding = false;
+}
+
+static enum step put(struct decoder *d, const char *bytes, size_t n, size_t from)
+{
+	rewind_line(d);
+	if (buf_room(d->out) < n || buf_add(d->out, bytes, n) != 0)
+		return STEP_FULL;
+	d->at += from;
+	note_cut(d);
+	return STEP_TAKEN;
+}
+
+static enum step skip(struct decoder *d, size_t n)
+{
+	d->at += n;
+	return STEP_TAKEN;
+}
+
+/* ---- escapes ---- */
+
+/* All finders: the length of the whole thing at @at, or 0: its end is not there yet. */
+static size_t left(const struct decoder *d)
+{
+	return d->len - d->at;
+}
+
+/* ESC [ or U+009B: parameters, intermediates, one final byte. */
+static size_t find_csi(const struct decoder *d, size_t intro)
+{
+	size_t n = intro;
+
+	while (n < left(d) && d->in[d->at + n] >= 0x20 && d->in[d->at + n] <= 0x3f)
+		n++;
+	if (n > DECODE_ESCAPE_MAX)
+		return intro;
+	if (n == left(d))
+		return 0;
+	/* Anything but a final byte breaks it off, and stands for itself. */
+	return d->in[d->at + n] >= 0x40 && d->in[d->at + n] <= 0x7e ? n + 1 : n;
+}
+
+/* OSC, DCS and their kind: up to BEL, ST or what breaks them off. */
+static size_t find_string(const struct decoder *d, size_t intro)
+{
+	const uint8_t *p = d->in + d->at;
+
+	for (size_t n = intro; n < left(d); n++) {
+		if (n > DECODE_ESCAPE_MAX)
+			return intro;
+		if (p[n] == BEL || p[n] == CAN || p[n] == SUB)
+			return n + 1;
+		if (p[n] == 0xc2 && n + 1 < left(d) && p[n + 1] == 0x9c)
+			return n + 2;
+		if (p[n] == ESC && n + 1 < left(d))
+			return p[n + 1] == '\\' ? n + 2 : n;
+	}
+	return 0;
+}
+
+/* ESC ( B and its kind: intermediates and one more. */
+static size_t find_short(const struct decoder *d)
+{
+	size_t n = 1;
+
+	while (n < left(d) && d->in[d->at + n] >= 0x20 && d->in[d->at + n] <= 0x2f)
+		n++;
+	if (n > DECODE_ESCAPE_MAX)
+		return 1;
+	if (n == left(d))
+		return 0;
+	return d->in[d->at + n] >= 0x30 && d->in[d->at + n] <= 0x7e ? n + 1 : n;
+}
+
+static bool begins_string(uint32_t c)
+{
+	return c == ']' || c == 'P' || c == 'X' || c == '^' || c == '_';
+}
+
+/* "Cursor to the first column" is a carriage return by another name. */
+static bool is_to_first_column(const uint8_t *p, size_t intro, size_t n)
+{
+	if (p[n - 1] != 'G')
+		return false;
+	return n == intro + 1 || (n == intro + 2 && (p[intro] == '0' || p[intro] == '1'));
+}
+
+/* @kind: the character that follows ESC; @intro: the bytes of both. */
+static enum step take_escape(struct decoder *d, uint32_t kind, size_t intro)
+{
+	size_t n;
+
+	if (kind == '[')
+		n = find_csi(d, intro);
+	else if (begins_string(kind))
+		n = find_string(d, intro);
+	else
+		n = find_short(d);
+	if (n == 0)
+		return d->is_final ? skip(d, left(d)) : STEP_WAITS;
+	if (kind == '[' && n > intro && is_to_first_column(d->in + d->at, intro, n))
+		d->is_rewinding = true;
+	return skip(d, n);
+}
+
+static enum step take_esc(struct decoder *d)
+{
+	if (left(d) == 1)
+		return d->is_final ? skip(d, 1) : STEP_WAITS;
+	return take_escape(d, d->in[d->at + 1], 2);
+}
+
+/* ---- controls ---- */
+
+static enum step take_newline(struct decoder *d, size_t n)
+{
+	d->is_rewinding = false;
+	if (buf_room(d->out) < 1 || buf_addc(d->out, '\n') != 0)
+		return STEP_FULL;
+	d->at += n;
+	d->line = d->out->len;
+	note_cut(d);
+	return STEP_TAKEN;
+}
+
+static enum step take_return(struct decoder *d)
+{
+	if (left(d) == 1 && !d->is_final)
+		return STEP_WAITS;
+	if (left(d) > 1 && d->in[d->at + 1] == '\n')
+		return take_newline(d, 2);
+	d->is_rewinding = true;
+	return skip(d, 1);
+}
+
+static enum step take_backspace(struct decoder *d)
+{
+	size_t len = d->out->len;
+
+	if (len > d->line && !d->is_rewinding) {
+		len--;
+		while (len > d->line && ((uint8_t)d->out->data[len] & 0xc0) == 0x80)
+			len--;
+		shorten(d, len);
+	}
+	return skip(d, 1);
+}
+
+static enum step take_nuls(struct decoder *d)
+{
+	size_t n = 1;
+
+	while (n < left(d) && d->in[d->at + n] == 0)
+		n++;
+	return put(d, visible_nul, sizeof(visible_nul) - 1, n);
+}
+
+static enum step take_control(struct decoder *d)
+{
+	switch (d->in[d->at]) {
+	case 0:
+		return take_nuls(d);
+	case '\t':
+		return put(d, "\t", 1, 1);
+	case '\n':
+		return take_newline(d, 1);
+	case '\r':
+		return take_return(d);
+	case '\b':
+		return take_backspace(d);
+	case ESC:
+		return take_esc(d);
+	default:
+		return skip(d, 1);
+	}
+}
+
+/* ---- characters ---- */
+
+static bool is_plain(uint8_t c)
+{
+	return c >= 0x20 && c < DEL;
+}
+
+/* Stops at @want of the cut, so that its place is exact. */
+static enum step take_plain(struct decoder *d)
+{
+	size_t n = 1, room, text;
+
+	rewind_line(d);
+	room = buf_room(d->out);
+	text = d->out->len - d->base;
+	if (d->cut && text < d->cut->want && d->cut->want - text < room)
+		room = d->cut->want - text;
+	while (n < room && n < left(d) && is_plain(d->in[d->at + n]))
+		n++;
+	return put(d, (const char *)d->in + d->at, n, n);
+}
+
+/* U+0080 to U+009F: the eight-bit forms of ESC and a letter. */
+static enum step take_c1(struct decoder *d, uint32_t c)
+{
+	uint32_t kind = c - 0x40;
+
+	if (kind == '[' || begins_string(kind))
+		return take_escape(d, kind, 2);
+	return skip(d, 2);
+}
+
+static enum step take_character(struct decoder *d)
+{
+	const char *p = (const char *)d->in + d->at;
+	uint32_t c;
+	size_t bad;
+	int n = utf8_decode(p, left(d), &c, &bad);
+
+	if (n > 0 && c >= 0x80 && c < 0xa0)
+		return take_c1(d, c);
+	if (n > 0)
+		return put(d, p, (size_t)n, (size_t)n);
+	if (n < 0) {
+		if (!d->is_final)
+			return STEP_WAITS;
+		bad = left(d);
+	}
+	return put(d, replacement, sizeof(replacement) - 1, bad);
+}
+
+static enum step take(struct decoder *d)
+{
+	uint8_t c = d->in[d->at];
+
+	if (is_plain(c))
+		return take_plain(d);
+	if (c < 0x20 || c == DEL)
+		return take_control(d);
+	return take_character(d);
+}
+
+size_t decode(struct buf *out, const char *raw, size_t len, bool is_final,
+	      struct decode_cut *cut)
+{
+	struct decoder d = {
+		.out = out,
+		.in = (const uint8_t *)raw,
+		.len = len,
+		.base = out->len,
+		.line = out->len,
+		.is_final = is_final,
+		.cut = cut,
+	};
+
+	while (d.at < d.len && buf_room(out) >= MAX_PUT && take(&d) == STEP_TAKEN)
+		;
+	if (cut && !d.has_cut) {
+		cut->raw = d.at;
+		cut->text = out->len - d.base;
+	}
+	if (cut && !d.has_line_cut) {
+		cut->line_raw = d.at;
+		cut->line_text = out->len - d.base;
+	}
+	return d.at;
+}
