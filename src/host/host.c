@@ -385,8 +385,6 @@ static int start_loop(struct host *h, struct err *err)
 	h->is_polling_run = true;
 	h->run_poll.data = h;
 	(void)uv_poll_start(&h->run_poll, UV_READABLE, on_run);
-	for (size_t i = 0; i < N_SIGNALS; i++)
-		(void)uv_signal_start(&h->signals[i], on_signal, signals[i]);
 	h->sweep.data = h;
 	if (state_has_others(&h->state))
 		(void)uv_queue_work(&h->loop, &h->sweep, do_sweep, after_sweep);
@@ -487,6 +485,8 @@ int host_serve_stdio(const struct host_options *o)
 	for (size_t i = 0; i < N_SIGNALS; i++) {
 		(void)uv_signal_init(&h.loop, &h.signals[i]);
 		h.signals[i].data = &h;
+		/* From here on also one that comes too early leaves nothing behind. */
+		(void)uv_signal_start(&h.signals[i], on_signal, signals[i]);
 	}
 	owners_init(&h.owners, 0);
 	rc = start(&h, o, &err);
