@@ -171,6 +171,20 @@ int run_log_read(struct run_task *t, uint64_t from, size_t max, struct buf *out,
 	return 0;
 }
 
+uint64_t run_log_missing(struct run_task *t, uint64_t from, uint64_t to)
+{
+	uint64_t missing = 0;
+	struct piece p;
+
+	while (from < to && t->phase != RUN_PLANNED && find_piece(t, from, &p) &&
+	       p.start < to) {
+		if (p.start > from)
+			missing += p.start - from;
+		from = p.end;
+	}
+	return from < to ? missing + (to - from) : missing;
+}
+
 const char *run_log_path(struct run_task *t)
 {
 	struct buf path = BUF_INIT(KIB(64));

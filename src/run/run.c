@@ -108,7 +108,6 @@ int run_new(const char *folder, const char *shim, struct run **ret, struct err *
 		run_free(r);
 		return rc;
 	}
-	/* Shims tell their ends themselves; nobody waits for them. */
 	(void)signal(SIGCHLD, SIG_IGN);
 	*ret = r;
 	return 0;

@@ -62,7 +62,10 @@ struct run_end {
 /* [from run_turn, run_flush] The end is on disk. Exactly once for each task started. */
 typedef void (*run_end_fn)(void *ud, struct run_task *t, const struct run_end *end);
 
-/* @folder must exist (0700); <folder>/tasks is made. @shim: path of errand-shim. */
+/*
+ * @folder must exist (0700); <folder>/tasks is made. @shim: path of errand-shim. The process
+ * ignores SIGCHLD from here on: shims tell their ends themselves, and nobody waits for them.
+ */
 int run_new(const char *folder, const char *shim, struct run **ret, struct err *err);
 /* Forgets everything; kills nothing. NULL is fine. */
 void run_free(struct run *r);
@@ -78,7 +81,10 @@ int run_start(struct run *r, const struct run_spec *spec, run_end_fn fn, void *u
 /* Spawn what was planned. A spawn that fails ends the task with RUN_NOT_STARTED. */
 void run_flush(struct run *r);
 
-/* Ask for the end of the whole tree: SIGTERM, grace, SIGKILL. Idempotent; ignored after it. */
+/*
+ * Ask for the end of the whole tree: SIGTERM, grace, SIGKILL. Idempotent. After the end it
+ * sweeps what outlived the main process in its session or with its pipe.
+ */
 void run_kill(struct run_task *t);
 
 /* The log. Offsets count every byte the task ever printed. */
@@ -89,10 +95,13 @@ uint64_t run_log_end(struct run_task *t);
  */
 int run_log_read(struct run_task *t, uint64_t from, size_t max, struct buf *out,
 		 uint64_t *ret_from, struct err *err);
+/* How many bytes of [@from, @to) are not there: dropped, or never kept. */
+uint64_t run_log_missing(struct run_task *t, uint64_t from, uint64_t to);
 /* Path of `out` while the whole log is in it, else NULL. Borrowed until the next call. */
 const char *run_log_path(struct run_task *t);
 
-/* Forget an ended task and delete its folder; a live one is only forgotten. */
+/* Forget an ended task, delete its folder and sweep what outlived it; a live one is only
+ * forgotten. */
 void run_drop(struct run_task *t);
 /* The host leaves: every live task is asked to end and to delete its folder. Quick. */
 void run_leave(struct run *r);

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/* bash_task.c - one command as a task: its start, its end, and what happens between. */
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/limits.h"
+#include "base/mem.h"
+#include "run/bash_internal.h"
+
+/* ---- the environment ---- */
+
+/* What makes programs print for a reader that is no terminal. */
+static const char *const plain[] = {"NO_COLOR=1", "TERM=dumb", "PAGER=cat",
+				    "GIT_PAGER=cat"};
+
+#define PLAIN (sizeof(plain) / sizeof(plain[0]))
+
+static bool has_name(const char *variable, const char *name, size_t len)
+{
+	return strncmp(variable, name, len) == 0 && variable[len] == '=';
+}
+
+static bool is_replaced(const char *variable)
+{
+	for (size_t i = 0; i < PLAIN; i++)
+		if (has_name(variable, plain[i], strcspn(plain[i], "=")))
+			return true;
+	return false;
+}
+
+static bool is_withheld(const struct bash *b, const char *variable)
+{
+	for (char **name = b->withheld; *name; name++)
+		if (has_name(variable, *name, strlen(*name)))
+			return true;
+	return false;
+}
+
+/* The client's, less what is withheld, plus ours. Only the array is new. */
+static const char **make_env(const struct bash *b, const struct run_context *c)
+{
+	size_t n = 0, kept = 0;
+	const char **env;
+
+	while (c->env[n])
+		n++;
+	env = mem_new(NULL, (n + PLAIN + 1) * sizeof(*env));
+	for (size_t i = 0; i < n; i++)
+		if (!is_replaced(c->env[i]) && !is_withheld(b, c->env[i]))
+			env[kept++] = c->env[i];
+	for (size_t i = 0; i < PLAIN; i++)
+		env[kept++] = plain[i];
+	return env;
+}
+
+/* ---- the shell ---- */
+
+static const char *path_of(const struct run_context *c)
+{
+	for (const char *const *v = c->env; *v; v++)
+		if (has_name(*v, "PATH", 4))
+			return *v + 5;
+	return "/bin:/usr/bin";
+}
+
+static bool has_bash(const char *path)
+{
+	char file[4096];
+
+	for (const char *p = path;; p++) {
+		size_t len = strcspn(p, ":");
+		int n = snprintf(file, sizeof(file), "%.*s/bash", (int)len, p);
+
+		if (n < (int)sizeof(file) && access(file, X_OK) == 0)
+			return true;
+		p += len;
+		if (!*p)
+			return false;
+	}
+}
+
+/* Where it has been found once, it is not looked for again. */
+static const char *shell_of(struct bash *b, const struct run_context *c)
+{
+	const char *path = path_of(c);
+
+	if (b->found_in && strcmp(b->found_in, path) == 0)
+		return "bash";
+	if (!has_bash(path))
+		return "sh";
+	mem_free(NULL, b->found_in);
+	b->found_in = mem_dup(NULL, path, strlen(path));
+	return "bash";
+}
+
+/* ---- the producer ---- */
+
+static void on_end(void *ud, struct run_task *run, const struct run_end *end)
+{
+	struct bash_task *t = ud;
+	struct bash *b = t->bash;
+	struct buf detail = BUF_INIT(MAX_DETAIL);
+	int status = bash_outcome(end, &detail);
+
+	(void)run;
+	t->is_ended = true;
+	(void)errand_settle(b->host, t->task, status, buf_text(&detail), detail.len, NULL,
+			    0);
+	buf_release(&detail);
+	if (b->config.ended)
+		b->config.ended(b->config.ud, t->owner, t->task);
+}
+
+static int producer_start(void *ud, errand_host *h, errand_task task, errand_error *e)
+{
+	struct bash_task *t = ud;
+	struct err err = {0};
+
+	(void)h;
+	t->task = task;
+	if (run_start(t->bash->run, t->spec, on_end, t, &t->run, &err) == 0)
+		return 0;
+	errand_error_set(e, NULL, NULL, err.msg, ERRAND_NUL);
+	return ERRAND_EREFUSED;
+}
+
+static int producer_cancel(void *ud, errand_host *h, errand_task task, const char *reason,
+			   size_t len, errand_error *e)
+{
+	struct bash_task *t = ud;
+
+	(void)h, (void)task, (void)reason, (void)len, (void)e;
+	run_kill(t->run);
+	return 0;
+}
+
+static void producer_destroy(void *ud)
+{
+	struct bash_task *t = ud;
+
+	if (t->run)
+		run_drop(t->run);
+	mem_free(NULL, t->id);
+	mem_free(NULL, t);
+}
+
+static int start_task(struct bash_task *t, const struct bash_request *request,
+		      errand_text **ret_id, errand_error **ret_err)
+{
+	struct bash *b = t->bash;
+	struct errand_task_spec spec = {
+		.size = sizeof(spec),
+		.kind = {"bash", 4},
+		.label = {request->command, request->command_len},
+		.limit_json = {b->limit_json, ERRAND_NUL},
+		.owner = t->owner,
+		.producer =
+			{
+				.size = sizeof(spec.producer),
+				.start = producer_start,
+				.cancel = producer_cancel,
+				.read = bash_read,
+				.ud = t,
+				.destroy = producer_destroy,
+			},
+	};
+	errand_task task;
+	const char *id;
+	size_t len;
+	int rc = errand_task_start(b->host, &spec, &task, ret_id, ret_err);
+
+	if (rc < 0)
+		return rc; /* @t has been destroyed */
+	id = errand_text_data(*ret_id, &len);
+	t->id = mem_dup(NULL, id, len);
+	t->spec = NULL;
+	return 0;
+}
+
+int bash_start(struct bash *b, errand_agent owner, const struct bash_request *request,
+	       errand_text **ret_id, errand_error **ret_err)
+{
+	const struct run_context *client = b->config.context(b->config.ud, owner);
+	autofree const char **env = make_env(b, client);
+	struct run_context context = {client->cwd, env, client->umask};
+	const char *argv[] = {shell_of(b, client), "-c", request->command, NULL};
+	struct run_spec spec = {
+		.argv = argv,
+		.context = &context,
+		.workdir = request->workdir,
+		.deadline_ms = request->timeout_ms,
+		.grace_ms = b->config.grace_ms,
+		.log_head = b->config.log_head,
+		.log_tail = b->config.log_tail,
+	};
+	struct bash_task *t = mem_new(NULL, sizeof(*t));
+
+	t->bash = b;
+	t->owner = owner;
+	t->spec = &spec;
+	return start_task(t, request, ret_id, ret_err);
+}

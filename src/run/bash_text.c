@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT */
+/* bash_text.c - the words of `bash`: what is wrong with a call, how it ended (spec D11). */
+#include <math.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "base/limits.h"
+#include "base/utf8.h"
+#include "run/bash_internal.h"
+
+#define MAX_TIMEOUT_MS 86400000.0
+#define NO_OUTPUT "(no output)"
+#define TRUNCATED "[output truncated]"
+
+/* ---- a call ---- */
+
+static bool is_blank(const char *s, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (!strchr(" \t\n\v\f\r", s[i]))
+			return false;
+	return true;
+}
+
+/* Also of a string that the schema let through because it is optional. */
+static bool check_string(const struct js *args, const char *key, const char **ret,
+			 size_t *ret_len, struct buf *err)
+{
+	size_t len = 0;
+	const char *s = js_string(js_get(args, key), &len);
+
+	if (s && strlen(s) != len) {
+		buf_addf(err, "invalid %s: it contains a NUL character", key);
+		return false;
+	}
+	*ret = s;
+	*ret_len = len;
+	return true;
+}
+
+static bool check_filled(const struct js *args, const char *key, const char **ret,
+			 size_t *ret_len, struct buf *err)
+{
+	if (!check_string(args, key, ret, ret_len, err))
+		return false;
+	if (*ret && !is_blank(*ret, *ret_len))
+		return true;
+	buf_addf(err, "invalid %s: expected a non-empty string", key);
+	return false;
+}
+
+static bool check_timeout(const struct js *j, int64_t *ret, struct buf *err)
+{
+	double ms = js_number(j);
+
+	if (js_type(j) == JS_NONE)
+		return true;
+	if (ms >= 1 && ms <= MAX_TIMEOUT_MS) {
+		*ret = (int64_t)ceil(ms);
+		return true;
+	}
+	buf_adds(err, "invalid timeoutMs: expected a number from 1 to 86400000, got ");
+	js_put_value(err, j);
+	return false;
+}
+
+bool bash_check(const struct js *args, struct bash_request *ret, struct buf *err)
+{
+	struct bash_request r = {0};
+	const char *description;
+	size_t len;
+
+	if (!check_filled(args, "command", &r.command, &r.command_len, err) ||
+	    !check_filled(args, "description", &description, &len, err) ||
+	    !check_timeout(js_get(args, "timeoutMs"), &r.timeout_ms, err) ||
+	    !check_string(args, "workdir", &r.workdir, &len, err))
+		return false;
+	if (len == 0)
+		r.workdir = NULL; /* "" is how some models leave a parameter out */
+	r.is_background = js_is_true(js_get(args, "run_in_background"));
+	*ret = r;
+	return true;
+}
+
+/* ---- an end ---- */
+
+static void put_signal(struct buf *out, int sig)
+{
+	const char *name = sigabbrev_np(sig);
+
+	if (name)
+		buf_addf(out, "signal: SIG%s", name);
+	else
+		buf_addf(out, "signal: %d", sig);
+}
+
+static void put_wait_status(struct buf *out, int wait_status)
+{
+	if (WIFSIGNALED(wait_status))
+		put_signal(out, WTERMSIG(wait_status));
+	else
+		buf_addf(out, "exit code: %d", WEXITSTATUS(wait_status));
+}
+
+static void put_killed(struct buf *out, const struct run_end *end)
+{
+	if (end->processes_left)
+		buf_addf(out, "kill incomplete: %u left (pid %d, uid %d)",
+			 end->processes_left, end->left_pid, end->left_uid);
+	else
+		put_wait_status(out, end->wait_status);
+}
+
+/* A path in a reason may hold anything. */
+static void put_one_line(struct buf *out, const char *text)
+{
+	size_t at = out->len;
+
+	utf8_clean(out, text, strlen(text));
+	for (; at < out->len; at++)
+		if ((unsigned char)out->data[at] < 0x20 || out->data[at] == 0x7f)
+			out->data[at] = ' ';
+}
+
+int bash_outcome(const struct run_end *end, struct buf *ret_detail)
+{
+	switch (end->cause) {
+	case RUN_EXIT:
+		put_wait_status(ret_detail, end->wait_status);
+		return ERRAND_COMPLETED;
+	case RUN_SIGNAL:
+		put_wait_status(ret_detail, end->wait_status);
+		return ERRAND_KILLED;
+	case RUN_KILL:
+		put_killed(ret_detail, end);
+		return ERRAND_KILLED;
+	case RUN_DEADLINE:
+		buf_addf(ret_detail, "timed out after %lldms", (long long)end->deadline_ms);
+		return ERRAND_KILLED;
+	case RUN_NOT_STARTED:
+		put_one_line(ret_detail, end->why);
+		return ERRAND_FAILED;
+	case RUN_LOST:
+		buf_adds(ret_detail, "lost: ");
+		put_one_line(ret_detail, end->why);
+		return ERRAND_FAILED;
+	}
+	return ERRAND_FAILED;
+}
+
+/* ---- a result ---- */
+
+static bool begins_with(const char *s, const char *prefix)
+{
+	return strncmp(s, prefix, strlen(prefix)) == 0;
+}
+
+static void put_marker(struct buf *out, const struct js *value)
+{
+	const struct js *task = js_get(value, "task"), *status = js_get(task, "status");
+	const char *detail = js_string(js_get(task, "detail"), NULL);
+
+	if (!detail)
+		buf_addf(
+			out,
+			"[still running as background task %s; you will be notified when it "
+			"finishes]",
+			js_string(js_get(value, "taskId"), NULL));
+	else if (js_string_is(status, "failed"))
+		buf_addf(out, "[failed: %s]", detail);
+	else if (begins_with(detail, "signal: "))
+		buf_addf(out, "[killed by %s]", detail);
+	else if (begins_with(detail, "timed out after "))
+		buf_addf(out, "[%s]", detail);
+	else if (js_string_is(status, "killed"))
+		buf_addf(out, "[killed, %s]", detail);
+	else if (strcmp(detail, "exit code: 0") != 0)
+		buf_addf(out, "[%s]", detail);
+}
+
+static int put_block(errand_sink *out, const char *text, size_t len)
+{
+	struct buf json = BUF_INIT(MAX_RESULT * 8);
+
+	buf_adds(&json, "[{\"type\":\"text\",\"text\":");
+	js_put_string(&json, text, len);
+	buf_adds(&json, "}]");
+	(void)errand_sink_write(out, buf_text(&json), json.len);
+	buf_release(&json);
+	return 0;
+}
+
+static int render_foreground(const struct js *value, errand_sink *out)
+{
+	double limit = js_number(js_get(js_get(value, "task"), "outputLimitBytes"));
+	struct buf suffix = BUF_INIT(MAX_DETAIL + 256);
+	errand_text *fitted = NULL;
+	size_t len = 0;
+	const char *body = js_string(js_get(value, "text"), &len);
+	int rc;
+
+	if (len == 0) {
+		body = NO_OUTPUT;
+		len = strlen(body);
+	}
+	buf_addc(&suffix, '\n');
+	put_marker(&suffix, value);
+	if (suffix.len == 1)
+		buf_cut(&suffix, 0);
+	else if (body[len - 1] == '\n')
+		len--;
+	rc = errand_fit(body, len, buf_text(&suffix), TRUNCATED,
+			limit > 0 ? (size_t)limit : 0, &fitted);
+	buf_release(&suffix);
+	if (rc < 0)
+		return rc;
+	body = errand_text_data(fitted, &len);
+	rc = put_block(out, body, len);
+	errand_text_free(fitted);
+	return rc;
+}
+
+static int render_background(const struct js *value, errand_sink *out)
+{
+	struct buf text = BUF_INIT(256);
+	int rc;
+
+	buf_addf(&text, "started background task %s",
+		 js_string(js_get(value, "taskId"), NULL));
+	rc = put_block(out, buf_text(&text), text.len);
+	buf_release(&text);
+	return rc;
+}
+
+int bash_render(void *ud, const char *in_json, size_t len, errand_sink *out,
+		errand_error *e)
+{
+	struct js *value = NULL;
+	int rc = js_parse(in_json, len, &value, NULL);
+
+	(void)ud;
+	if (rc != 0 || !js_string(js_get(value, "taskId"), NULL)) {
+		errand_error_set(e, NULL, NULL, "the value is not the tool's", ERRAND_NUL);
+		js_free(value);
+		return ERRAND_EARG;
+	}
+	if (js_string_is(js_get(value, "kind"), "foreground"))
+		rc = render_foreground(value, out);
+	else
+		rc = render_background(value, out);
+	js_free(value);
+	return rc;
+}
