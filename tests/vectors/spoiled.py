@@ -84,7 +84,7 @@ def main(argv):
             problems.append("a file of no known kind passed")
     for problem in problems:
         print(problem)
-    print("%d spoiled rows, %d problems" % (count, len(problems)))
+    print("%d passed, %d failed" % (max(0, count + 1 - len(problems)), len(problems)))
     return 1 if problems or count == 0 else 0
 
 
