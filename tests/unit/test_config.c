@@ -11,7 +11,8 @@ static struct err err;
 
 static int read_with(const char *setting)
 {
-	char *const env[] = {"PATH=/bin", (char *)(uintptr_t)setting, NULL};
+	char path[] = "PATH=/bin";
+	char *const env[] = {path, (char *)(uintptr_t)setting, NULL};
 
 	config_release(&config);
 	return config_read(&config, env, &err);
