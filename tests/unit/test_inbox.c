@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: MIT */
+/* Tests of src/core/inbox.c: pending, claimed, given back, discarded. */
+#include "core.h"
+
+static errand_lease lease;
+
+/* Insert a user's message under @id; 0 or the code. */
+static int insert(errand_agent a, const char *id)
+{
+	char json[256];
+	errand_error *e = NULL;
+	int rc;
+
+	(void)snprintf(
+		json, sizeof(json),
+		"{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"hi\"}],"
+		"\"source\":{\"kind\":\"user\"},\"id\":\"%s\"}",
+		id);
+	rc = errand_insert(core.host, a, ERRAND_NEXT_STEP, json, ERRAND_NUL, NULL, &e);
+	(void)message(e);
+	return rc;
+}
+
+/* The ids in a JSON array of messages, with a space between. */
+static const char *ids_in(const char *json)
+{
+	static char ids[512];
+	struct js *j = NULL;
+
+	CHECK_INT(js_parse(json, strlen(json), &j, NULL), 0);
+	ids[0] = 0;
+	for (size_t i = 0; i < js_count(j); i++)
+		(void)snprintf(ids + strlen(ids), sizeof(ids) - strlen(ids), "%s%s",
+			       i ? " " : "", js_string(js_get(js_at(j, i), "id"), NULL));
+	js_free(j);
+	return ids;
+}
+
+static const char *pending(void)
+{
+	return ids_in(inbox(core.alice));
+}
+
+static const char *claim(int what)
+{
+	errand_text *t = NULL;
+
+	CHECK_INT(errand_claim(core.host, core.alice, what, &lease, &t, NULL), 0);
+	return ids_in(text_of(t));
+}
+
+static void three(void)
+{
+	fresh();
+	CHECK_INT(insert(core.alice, "a"), 0);
+	CHECK_INT(insert(core.alice, "b"), 0);
+	CHECK_INT(insert(core.alice, "c"), 0);
+}
+
+TEST(messages_wait_in_order_of_arrival)
+{
+	three();
+	CHECK_STR(pending(), "a b c");
+	CHECK_STR(inbox(core.bob), "[]");
+}
+
+TEST(a_message_keeps_its_members_and_gets_no_task)
+{
+	fresh();
+	CHECK_INT(insert(core.alice, "a"), 0);
+	CHECK_STR(
+		inbox(core.alice),
+		"[{\"id\":\"a\",\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":"
+		"\"hi\"}],\"source\":{\"kind\":\"user\"}}]");
+}
+
+TEST(a_message_without_an_id_gets_one_that_is_free)
+{
+	static const char json[] = "{\"role\":\"user\",\"content\":[]}";
+	errand_text *id = NULL;
+
+	fresh();
+	CHECK_INT(insert(core.alice, "m1"), 0);
+	CHECK_INT(errand_insert(core.host, core.alice, ERRAND_NEXT_STEP, json, ERRAND_NUL,
+				&id, NULL),
+		  0);
+	CHECK_STR(text_of(id), "m2");
+	CHECK_STR(pending(), "m1 m2");
+}
+
+TEST(a_message_is_pending_once)
+{
+	three();
+	CHECK_INT(insert(core.alice, "b"), ERRAND_EREFUSED);
+	CHECK_STR(core.message, "message \"b\" is already pending");
+	CHECK_INT(insert(core.bob, "b"), 0);
+}
+
+TEST(what_is_no_message_is_refused)
+{
+	static const struct {
+		const char *json;
+		int rc;
+	} cases[] = {{"", ERRAND_EJSON},
+		     {"{", ERRAND_EJSON},
+		     {"[]", ERRAND_EARG},
+		     {"{\"role\":\"user\"}", ERRAND_EARG},
+		     {"{\"content\":\"text\"}", ERRAND_EARG}};
+
+	fresh();
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		CHECK_INT(errand_insert(core.host, core.alice, ERRAND_NEXT_STEP,
+					cases[i].json, ERRAND_NUL, NULL, NULL),
+			  cases[i].rc);
+	CHECK_INT(errand_insert(core.host, core.alice, 7, "{\"content\":[]}", ERRAND_NUL,
+				NULL, NULL),
+		  ERRAND_EARG);
+	CHECK_STR(pending(), "");
+}
+
+TEST(a_claim_takes_all_in_order)
+{
+	three();
+	CHECK_STR(claim(ERRAND_CLAIM_STEP), "a b c");
+	CHECK(lease != 0);
+	CHECK_STR(pending(), "");
+}
+
+TEST(a_claim_of_nothing_has_no_lease)
+{
+	fresh();
+	lease = 99;
+	CHECK_STR(claim(ERRAND_CLAIM_STEP), "");
+	CHECK(lease == 0);
+}
+
+TEST(a_claim_of_notices_leaves_the_others)
+{
+	fresh();
+	CHECK_INT(insert(core.alice, "a"), 0);
+	end(start(core.alice, FINAL));
+	CHECK_INT(insert(core.alice, "b"), 0);
+	CHECK_STR(pending(), "a m1 b");
+	CHECK_STR(claim(ERRAND_CLAIM_NOTICES), "m1");
+	CHECK_STR(pending(), "a b");
+}
+
+TEST(a_claimed_notice_names_its_task)
+{
+	errand_text *t = NULL;
+
+	fresh();
+	end(start(core.alice, FINAL));
+	CHECK_INT(
+		errand_claim(core.host, core.alice, ERRAND_CLAIM_NOTICES, &lease, &t, NULL),
+		0);
+	CHECK(strstr(text_of(t), "\"task\":\"bash-1\"}]"));
+}
+
+TEST(d6_what_is_claimed_and_committed_is_gone)
+{
+	three();
+	(void)claim(ERRAND_CLAIM_STEP);
+	CHECK_INT(errand_lease_commit(core.host, lease), 0);
+	CHECK_STR(pending(), "");
+	CHECK_INT(insert(core.alice, "b"), 0);
+}
+
+TEST(d6_what_is_returned_comes_back_to_the_front)
+{
+	three();
+	(void)claim(ERRAND_CLAIM_STEP);
+	CHECK_INT(insert(core.alice, "d"), 0);
+	CHECK_INT(errand_lease_return(core.host, lease), 0);
+	CHECK_STR(pending(), "a b c d");
+}
+
+TEST(d6_a_claimed_message_keeps_its_id)
+{
+	three();
+	(void)claim(ERRAND_CLAIM_STEP);
+	CHECK_INT(insert(core.alice, "b"), ERRAND_EREFUSED);
+	CHECK_INT(errand_discard(core.host, core.alice, "b", ERRAND_NUL, NULL),
+		  ERRAND_EGONE);
+}
+
+TEST(d6_leases_returned_in_any_order_come_back_in_order)
+{
+	errand_lease first;
+
+	three();
+	(void)claim(ERRAND_CLAIM_STEP);
+	first = lease;
+	CHECK_INT(insert(core.alice, "d"), 0);
+	(void)claim(ERRAND_CLAIM_STEP);
+	CHECK_INT(errand_lease_return(core.host, first), 0);
+	CHECK_INT(errand_lease_return(core.host, lease), 0);
+	CHECK_STR(pending(), "a b c d");
+}
+
+TEST(d6_the_later_lease_may_come_back_first)
+{
+	errand_lease first;
+
+	three();
+	(void)claim(ERRAND_CLAIM_STEP);
+	first = lease;
+	CHECK_INT(insert(core.alice, "d"), 0);
+	(void)claim(ERRAND_CLAIM_STEP);
+	CHECK_INT(errand_lease_return(core.host, lease), 0);
+	CHECK_INT(errand_lease_return(core.host, first), 0);
+	CHECK_STR(pending(), "a b c d");
+}
+
+TEST(a_returned_notice_goes_before_what_was_never_claimed)
+{
+	fresh();
+	CHECK_INT(insert(core.alice, "a"), 0);
+	end(start(core.alice, FINAL));
+	(void)claim(ERRAND_CLAIM_NOTICES);
+	CHECK_INT(errand_lease_return(core.host, lease), 0);
+	CHECK_STR(pending(), "m1 a");
+}
+
+TEST(several_notices_are_claimed_in_order_of_their_ends)
+{
+	struct work *first, *second;
+
+	fresh();
+	first = start(core.alice, FINAL);
+	second = start(core.alice, FINAL);
+	end(second);
+	end(first);
+	CHECK_STR(claim(ERRAND_CLAIM_STEP), "m1 m2");
+}
+
+TEST(a_discarded_message_is_gone_for_good)
+{
+	three();
+	CHECK_INT(errand_discard(core.host, core.alice, "b", ERRAND_NUL, NULL), 0);
+	CHECK_STR(pending(), "a c");
+	CHECK_INT(errand_discard(core.host, core.alice, "b", ERRAND_NUL, NULL),
+		  ERRAND_EGONE);
+	CHECK_INT(insert(core.alice, "b"), 0);
+	CHECK_STR(pending(), "a c b");
+}
+
+TEST(what_happens_to_messages_is_told)
+{
+	fresh();
+	(void)listen(ERRAND_ON_INBOX, "inbox");
+	CHECK_INT(insert(core.alice, "a"), 0);
+	CHECK_INT(insert(core.alice, "b"), 0);
+	CHECK_STR(logged(), "");
+	run();
+	CHECK_STR(logged(), "inbox(inserted);inbox(inserted);");
+	CHECK_INT(errand_discard(core.host, core.alice, "b", ERRAND_NUL, NULL), 0);
+	(void)claim(ERRAND_CLAIM_STEP);
+	run();
+	CHECK_STR(logged(), "inbox(discarded);inbox(claimed);");
+}
+
+TEST(a_notice_is_told_before_later_listeners_hear_of_the_end)
+{
+	fresh();
+	(void)listen(ERRAND_ON_INBOX, "inbox");
+	(void)listen(ERRAND_ON_DONE, "done");
+	end(start(core.alice, FINAL));
+	CHECK_STR(logged(), "inbox(inserted);done(bash-1 completed);");
+}
+
+TEST(a_listener_before_the_mount_hears_of_the_end_before_the_notice)
+{
+	bare(NULL);
+	(void)listen(ERRAND_ON_INBOX, "inbox");
+	(void)listen(ERRAND_ON_DONE, "done");
+	CHECK_INT(errand_mount(core.host, 0, "{}", ERRAND_NUL, &core.mount, NULL), 0);
+	core.alice = agent("alice");
+	end(start(core.alice, FINAL));
+	CHECK_STR(logged(), "done(bash-1 completed);inbox(inserted);");
+}
+
+TEST(claimed_messages_go_with_their_agent)
+{
+	three();
+	(void)claim(ERRAND_CLAIM_STEP);
+	CHECK_INT(errand_agent_dispose(core.host, core.alice, NULL, NULL, NULL, NULL), 0);
+	run();
+	CHECK_INT(errand_lease_return(core.host, lease), ERRAND_EGONE);
+}
+
+TEST(an_agent_that_is_gone_has_no_inbox)
+{
+	errand_text *t = NULL;
+
+	fresh();
+	CHECK_INT(errand_inbox(core.host, 4711, &t, NULL), ERRAND_EGONE);
+	CHECK_INT(insert(4711, "a"), ERRAND_EGONE);
+	CHECK_INT(errand_discard(core.host, 4711, "a", 1, NULL), ERRAND_EGONE);
+	CHECK_INT(errand_claim(core.host, 4711, ERRAND_CLAIM_STEP, &lease, &t, NULL),
+		  ERRAND_EGONE);
+}
+
+TEST(a_claim_of_what_there_is_not_is_a_mistake)
+{
+	errand_text *t = NULL;
+
+	fresh();
+	CHECK_INT(errand_claim(core.host, core.alice, 9, &lease, &t, NULL), ERRAND_EARG);
+	CHECK_INT(errand_claim(core.host, core.alice, ERRAND_CLAIM_STEP, NULL, &t, NULL),
+		  ERRAND_EARG);
+}
