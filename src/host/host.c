@@ -9,6 +9,7 @@
 #include "host/host.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -469,12 +470,26 @@ static void finish(struct host *h)
 	free(h->cwd);
 }
 
+/* A file that is opened while one of the three is closed would take its place. */
+static bool has_standard_fds(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0)
+			return false;
+	return true;
+}
+
 int host_serve_stdio(const struct host_options *o)
 {
 	struct host h = {.armed_ms = INT64_MAX, .state = {.lock_fd = -1}};
 	struct err err = {0};
-	int rc = uv_loop_init(&h.loop);
+	int rc;
 
+	if (!has_standard_fds()) {
+		fprintf(stderr, "errand: stdin, stdout and stderr have to be open\n");
+		return 2;
+	}
+	rc = uv_loop_init(&h.loop);
 	if (rc < 0) {
 		fprintf(stderr, "errand: no event loop: %s\n", uv_strerror(rc));
 		return 1;

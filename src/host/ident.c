@@ -42,11 +42,15 @@ char *ident_owner(const char *session)
 	return mem_dup(NULL, uuid, strlen(uuid));
 }
 
-static char *beside(const char *folder, const char *rest)
+/* @rest below @folder, or by itself if it is absolute. */
+static char *program_at(const char *folder, const char *rest)
 {
 	struct buf path = BUF_INIT(PATH_MAX);
 
-	buf_addf(&path, "%s/%s", folder, rest);
+	if (*rest == '/')
+		buf_adds(&path, rest);
+	else
+		buf_addf(&path, "%s/%s", folder, rest);
 	if (!buf_error(&path) && access(path.data, X_OK) == 0)
 		return buf_take(&path, NULL);
 	buf_release(&path);
@@ -70,7 +74,7 @@ char *ident_shim(struct err *err)
 	if (slash)
 		*slash = 0;
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		found = beside(self, places[i]);
+		found = program_at(self, places[i]);
 		if (found)
 			return found;
 	}

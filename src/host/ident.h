@@ -11,5 +11,6 @@ void ident_uuid(char *ret);
 /* The name of the client's own owner: @session, ERRAND_SESSION, CLAUDE_CODE_SESSION_ID, or
  * one that nobody else has. Free it. */
 char *ident_owner(const char *session);
-/* The path of errand-shim: beside this program, or in ../libexec/errand. NULL: neither. */
+/* The path of errand-shim: beside this program, in ../libexec/errand, or where the build said
+ * that it would be installed. NULL: nowhere. */
 char *ident_shim(struct err *err);

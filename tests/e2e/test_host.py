@@ -230,6 +230,16 @@ def test_a_terminal_stays_in_blocking_mode():
     with_state(go)
 
 
+def test_closed_standard_descriptors_are_refused():
+    with Folder() as state:
+        for closed in ("<&-", ">&-"):
+            shell = 'exec "$0" mcp --state "$1" %s' % closed
+            done = subprocess.run(["sh", "-c", shell, ERRAND, state], input=PING, timeout=20,
+                                  capture_output=True, check=False)
+            equal((done.returncode, done.stdout), (2, b""))
+        equal(os.listdir(state), [])
+
+
 def test_what_was_asked_before_eof_is_answered_if_it_is_quick():
     with Folder() as state:
         asked = PING + b'{"jsonrpc":"2.0","id":2,"method":"initialize","params":' \

@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 sys.dont_write_bytecode = True
@@ -102,6 +103,24 @@ def test_a_wait_that_is_cancelled_gives_its_bytes_to_the_next_read():
                  "kept\n[status: running]")
         c.request("ping")
         assert not c.has(waiting), "a cancelled request was answered"
+
+
+def test_a_foreground_call_that_is_cancelled_goes_on_as_a_task():
+    with client() as c:
+        with tempfile.TemporaryDirectory(prefix="errand-go-") as folder:
+            go = os.path.join(folder, "go")
+            command = "until [ -e %s ]; do sleep 0.02; done; echo done" % go
+            call = c.post_tool("bash", command=command, description="d")
+            wait_for(lambda: "bash-1 [bash] running" in c.text("task_list"))
+            c.cancel(call)
+            with open(go, "w", encoding="utf-8"):
+                pass
+            reply = wait_for(lambda: (lambda r: r if notices_of(r) else None)(
+                c.tool("task_list")))
+            assert "bash-1" in notices_of(reply)[0], reply
+            equal(c.text("task_output", task_id="bash-1"),
+                  "done\n[status: completed, exit code: 0]")
+            assert not c.has(call)
 
 
 def test_late_and_unknown_cancellations_are_nothing():
