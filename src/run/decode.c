@@ -58,12 +58,17 @@ static void note_cut(struct decoder *d)
 	}
 }
 
-/* What was crossed may have been taken back. */
+/* The place that was found may have been taken back. */
 static void shorten(struct decoder *d, size_t len)
 {
+	size_t text = len - d->base;
+
 	buf_cut(d->out, len);
-	if (d->cut && d->out->len - d->base < d->cut->want)
-		d->has_cut = d->has_line_cut = false;
+	if (!d->has_cut || d->cut->text <= text)
+		return;
+	d->has_cut = text >= d->cut->want;
+	d->cut->raw = d->at;
+	d->cut->text = text;
 }
 
 static void rewind_line(struct decoder *d)

@@ -60,13 +60,14 @@ static void remove_all_in(const struct run *r, const char *uid)
 		return;
 	}
 	while ((e = readdir(dir)))
-		(void)unlinkat(fd, e->d_name, 0);
+		(void)unlinkat(fd, e->d_name, 0); /* not "." and ".." */
 	(void)closedir(dir);
 }
 
 void run_remove_folder(const struct run *r, const char *uid)
 {
-	static const char *const usual[] = {PROTO_OUT, PROTO_STATUS, PROTO_LOCK};
+	static const char *const usual[] = {PROTO_OUT, PROTO_STATUS, PROTO_LOCK,
+					    PROTO_SOCK};
 	char path[PROTO_UID_LEN + 16];
 
 	/* Nearly always these are all, and no listing is needed. */

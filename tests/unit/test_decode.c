@@ -220,3 +220,22 @@ TEST(a_cut_in_a_line_that_is_written_over_is_one_of_its_last_state)
 	assert_string_equal(raw + cut.raw, "bbbbbb");
 	assert_int_equal(cut.line_text, out.len);
 }
+
+TEST(a_cut_that_is_written_over_moves_back_with_its_line)
+{
+	static const char raw[] = "a\nbbbbbbbb\r\xe7\x95\x8c\xe7\x95\x8c";
+	struct decode_cut cut = {.want = 1};
+	autobuf struct buf out = BUF_INIT(1000);
+
+	(void)decode(&out, raw, sizeof(raw) - 1, true, &cut);
+	assert_int_equal(cut.text, 1);
+	cut = (struct decode_cut){.want = 2};
+	buf_clear(&out);
+	(void)decode(&out, raw, sizeof(raw) - 1, true, &cut);
+	assert_int_equal(cut.text, 2);
+	cut = (struct decode_cut){.want = 3};
+	buf_clear(&out);
+	(void)decode(&out, raw, sizeof(raw) - 1, true, &cut);
+	assert_int_equal(cut.text, 5);
+	assert_string_equal(raw + cut.raw, "\xe7\x95\x8c");
+}

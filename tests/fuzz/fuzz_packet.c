@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* fuzz_packet.c - what comes through a shim's socket is a packet, or is refused. */
+#include <assert.h>
+
+#include "shim/proto.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	uint8_t again[PROTO_PACKET_MAX];
+	struct proto_packet p, q;
+
+	if (proto_get_packet(data, size, &p) != 0 || p.type == 0 ||
+	    p.type > PROTO_MSG_ENDED)
+		return 0;
+	assert(proto_put_packet(again, &p) == size);
+	assert(proto_get_packet(again, size, &q) == 0);
+	assert(memcmp(&p, &q, sizeof(p)) == 0);
+	return 0;
+}
