@@ -8,14 +8,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	uint8_t again[PROTO_PACKET_MAX];
-	struct proto_packet p, q;
+	uint8_t once[PROTO_PACKET_MAX], twice[PROTO_PACKET_MAX];
+	struct proto_packet p;
 
 	if (proto_get_packet(data, size, &p) != 0 || p.type == 0 ||
 	    p.type > PROTO_MSG_ENDED)
 		return 0;
-	assert(proto_put_packet(again, &p) == size);
-	assert(proto_get_packet(again, size, &q) == 0);
-	assert(memcmp(&p, &q, sizeof(p)) == 0);
+	assert(proto_put_packet(once, &p) == size);
+	assert(proto_get_packet(once, size, &p) == 0);
+	assert(proto_put_packet(twice, &p) == size);
+	assert(memcmp(once, twice, size) == 0);
 	return 0;
 }
