@@ -102,7 +102,8 @@ static void turn(struct host *h)
 			;
 		h->client->type->flush(h->client);
 		owners_trim(&h->owners);
-		if (!has_work(h))
+		/* Nothing is begun for a client that has just turned out to be gone. */
+		if (!has_work(h) && !atomic_load(&h->is_leaving))
 			run_flush(h->run);
 	} while (has_work(h) && !atomic_load(&h->is_leaving));
 	arm(h);

@@ -80,13 +80,21 @@ def test_a_terminal_read_leaves_no_notice():
         equal(notices_of(c.tool("task_list")), [])
 
 
+def touch(folder, name):
+    return "touch " + os.path.join(folder, name)
+
+
+def let_them_end(c, folder, names, other):
+    """The tasks that touch @names have ended; no reply to their owner could tell it yet."""
+    wait_for(lambda: all(os.path.exists(os.path.join(folder, n)) for n in names))
+    marker = start(c, "sleep 0.5", _meta=other)
+    c.tool("task_output", _meta=other, task_id=marker, wait=True)
+
+
 def test_the_reply_that_shows_an_end_withdraws_its_notice_and_no_other():
-    with client() as c:
-        first, second = start(c, "true"), start(c, "true")
-        # The ends come while no reply of this owner could tell them.
-        other = {"threadId": "somebody else"}
-        marker = start(c, "sleep 0.3", _meta=other)
-        c.tool("task_output", _meta=other, task_id=marker, wait=True)
+    with client() as c, tempfile.TemporaryDirectory(prefix="errand-test-") as folder:
+        first, second = start(c, touch(folder, "a")), start(c, touch(folder, "b"))
+        let_them_end(c, folder, "ab", {"threadId": "somebody else"})
         reply = c.tool("task_output", task_id=first)
         told = notices_of(reply)
         assert len(told) == 1 and second in told[0] and first not in told[0], reply
@@ -150,11 +158,10 @@ def test_a_thread_is_an_owner():
 
 
 def test_an_owner_key_names_an_owner_and_a_notice_finds_only_that_one():
-    with client() as c:
+    with client() as c, tempfile.TemporaryDirectory(prefix="errand-test-") as folder:
         a, b = {"errand/owner": "a"}, {"errand/owner": "b"}
-        task = start(c, "true", _meta=a)
-        marker = start(c, "sleep 0.3", _meta=b)
-        c.tool("task_output", _meta=b, task_id=marker, wait=True)
+        task = start(c, touch(folder, "x"), _meta=a)
+        let_them_end(c, folder, "x", b)
         equal(notices_of(c.tool("task_list", _meta=b)), [])
         equal(notices_of(c.tool("task_list")), [])
         told = notices_of(c.tool("task_list", _meta=a))
