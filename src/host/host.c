@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -150,6 +151,9 @@ static void on_line(void *ud, const char *line, size_t len)
 	struct host *h = ud;
 
 	mcp_line(h->mcp, line, len, clock_mono_ms());
+	/* Its tree was many times as long, and would stay with us as free memory. */
+	if (len > MIB(1))
+		(void)malloc_trim(0);
 }
 
 static void on_too_long(void *ud)
