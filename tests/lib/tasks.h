@@ -40,18 +40,6 @@
 			fail_msg("never came true: %s", #condition);                       \
 	} while (0)
 
-/* A test in a world of its own, which is @w. */
-#define TASK_TEST(what)                                                                    \
-	static void with_world_##what(struct world *w);                                    \
-	TEST(what)                                                                         \
-	{                                                                                  \
-		struct world world;                                                        \
-		world_open(&world);                                                        \
-		with_world_##what(&world);                                                 \
-		world_close(&world);                                                       \
-	}                                                                                  \
-	static void with_world_##what(struct world *w)
-
 struct world {
 	char folder[64];
 	struct run *run;
@@ -96,11 +84,46 @@ static inline int remove_one(const char *path, const struct stat *st, int type,
 	return remove(path);
 }
 
+/* Whatever a failed test has left running goes with its world. */
 static inline void world_close(struct world *w)
 {
+	if (!w->run)
+		return;
+	run_leave(w->run);
 	run_free(w->run);
+	w->run = NULL;
 	(void)nftw(w->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
+
+/* The world of the test that runs. A failure leaves it open: the next test closes it. */
+static struct world the_world;
+
+static inline void close_the_world(void)
+{
+	world_close(&the_world);
+}
+
+static inline struct world *fresh_world(void)
+{
+	static bool is_registered;
+
+	if (!is_registered)
+		(void)atexit(close_the_world);
+	is_registered = true;
+	world_close(&the_world);
+	world_open(&the_world);
+	return &the_world;
+}
+
+/* A test in a world of its own, which is @w. */
+#define TASK_TEST(what)                                                                    \
+	static void with_world_##what(struct world *w);                                    \
+	TEST(what)                                                                         \
+	{                                                                                  \
+		with_world_##what(fresh_world());                                          \
+		world_close(&the_world);                                                   \
+	}                                                                                  \
+	static void with_world_##what(struct world *w)
 
 static inline void world_turn(struct world *w, int wait_ms)
 {

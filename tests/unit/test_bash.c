@@ -8,7 +8,7 @@
 #include "tasks.h"
 
 struct shell {
-	struct world w;
+	struct world *w;
 	errand_host *host;
 	struct bash *bash;
 	errand_agent agent;
@@ -26,7 +26,7 @@ static const struct run_context *context_of(void *ud, errand_agent agent)
 	struct shell *s = ud;
 
 	(void)agent;
-	return &s->w.context;
+	return &s->w->context;
 }
 
 static void ended(void *ud, errand_agent owner, errand_task t)
@@ -68,17 +68,17 @@ static void shell_open(struct shell *s, const struct bash_config *c)
 	must(errand_mount(s->host, 0, "{}", 2, &reg, NULL));
 	must(errand_agent_new(s->host, &a, &s->agent, NULL));
 	must(errand_agent_register(s->host, s->agent, 1, NULL));
-	must(bash_install(s->host, s->w.run, c, &s->bash, NULL));
+	must(bash_install(s->host, s->w->run, c, &s->bash, NULL));
 }
 
 static void shell_close(struct shell *s)
 {
-	run_leave(s->w.run);
+	run_leave(s->w->run);
 	errand_host_free(s->host);
 	bash_free(s->bash);
 	free(s->text);
 	free(s->value);
-	world_close(&s->w);
+	world_close(s->w);
 }
 
 /* A test in a shell @s with an output limit of @bytes. */
@@ -88,7 +88,7 @@ static void shell_close(struct shell *s)
 	{                                                                                  \
 		struct shell shell = {0};                                                  \
 		struct bash_config c = config_of(&shell, bytes);                           \
-		world_open(&shell.w);                                                      \
+		shell.w = fresh_world();                                                   \
 		shell_open(&shell, &c);                                                    \
 		with_shell_##what(&shell);                                                 \
 		shell_close(&shell);                                                       \
@@ -99,9 +99,9 @@ static void shell_turn(struct shell *s, int wait_ms)
 {
 	while (errand_run(s->host, clock_mono_ms(), clock_wall_ms(), 0))
 		;
-	run_flush(s->w.run);
+	run_flush(s->w->run);
 	if (errand_next_deadline(s->host) != INT64_MIN)
-		world_turn(&s->w, wait_ms);
+		world_turn(s->w, wait_ms);
 }
 
 #define shell_until(s, condition)                                                          \
@@ -274,7 +274,7 @@ TEST(a_call_that_takes_long_is_promoted)
 	struct bash_config c = config_of(s, 10000);
 
 	c.foreground_ms = 150;
-	world_open(&s->w);
+	s->w = fresh_world();
 	shell_open(s, &c);
 	assert_string_equal(foreground(s, "echo begun; sleep 0.6; echo done"),
 			    "begun\n[still running as background task bash-1; you will be "
@@ -394,7 +394,7 @@ SHELL_TEST(the_environment_is_the_clients_less_secrets_plus_a_plain_terminal, 10
 		"PATH=/usr/bin:/bin", "MARK=yes",        "TERM=xterm", "PAGER=less",
 		"AGENT_SECRET=1",     "AGENT_SECRETS=2", NULL};
 
-	s->w.context.env = env;
+	s->w->context.env = env;
 	assert_string_equal(foreground(s,
 				       "echo $MARK $TERM $NO_COLOR $PAGER $GIT_PAGER"
 				       " [$AGENT_SECRET] [$AGENT_SECRETS] ${#ERRAND_TASK}"),
@@ -406,12 +406,12 @@ SHELL_TEST(sh_serves_where_there_is_no_bash, 10000)
 	const char *env[] = {NULL, NULL};
 	char path[128], file[160];
 
-	(void)snprintf(path, sizeof(path), "PATH=%s/bin", s->w.folder);
+	(void)snprintf(path, sizeof(path), "PATH=%s/bin", s->w->folder);
 	(void)snprintf(file, sizeof(file), "%s/sh", path + 5);
 	assert_int_equal(mkdir(path + 5, 0700), 0);
 	assert_int_equal(symlink("/bin/sh", file), 0);
 	env[0] = path;
-	s->w.context.env = env;
+	s->w->context.env = env;
 	assert_string_equal(foreground(s, "echo $0"), "sh\n");
 }
 
@@ -448,7 +448,7 @@ SHELL_TEST(a_long_output_shows_its_newest_part_and_counts_the_rest, 10000)
 	/* What is shown and what is left out are the whole. */
 	assert_int_equal(n + (size_t)(strstr(text, "\n[") + 1 - text), 108894);
 	assert_true(strtoul(first, NULL, 10) == strtoul(text, NULL, 10) + 1);
-	(void)snprintf(folder, sizeof(folder), "%s/out]", only_folder(&s->w));
+	(void)snprintf(folder, sizeof(folder), "%s/out]", only_folder(s->w));
 	assert_true(begins_with(where, folder));
 	assert_string_equal(output(s, "bash-1", false),
 			    "(no new output)\n[status: completed, exit code: 0]");
@@ -586,5 +586,5 @@ SHELL_TEST(a_disposed_owner_takes_its_tasks_along, 10000)
 	shell_until(s, count_alive(sleep) == 1);
 	must(errand_agent_dispose(s->host, s->agent, NULL, NULL, NULL, NULL));
 	shell_until(s, count_alive(sleep) == 0);
-	shell_until(s, only_folder(&s->w)[0] == 0);
+	shell_until(s, only_folder(s->w)[0] == 0);
 }
