@@ -2,7 +2,9 @@
 /*
  * internal.h - what the files of src/mcp share.
  *
- *      conversation.c   lines, eras, batches, what is in flight, progress, cancellation
+ *      conversation.c   lines in: eras, batches
+ *      flight.c         what is in flight: progress, cancellation
+ *      outgoing.c       lines out
  *      methods.c        the table of methods and the short ones
  *      call.c           tools/call: from the request to a reply
  *      notices.c        notices that ride on replies
@@ -117,22 +119,35 @@ struct request {
 	int64_t now;
 };
 
-/* ---- conversation.c ---- */
+/* ---- outgoing.c ---- */
 
+/* Send a reply without leases, or put it into its batch. The memory of @line is taken. */
+void send_plain(struct mcp *m, struct batch *b, struct buf *line);
+/* False: there is no room for it. */
+bool batch_add(struct batch *b, const struct buf *line);
+/* One request of the batch has its answer, or will never have one. */
+void batch_close_one(struct mcp *m, struct batch *b);
+struct sent *sent_new(struct mcp *m);
+void sent_free(struct mcp *m, struct sent *s);
 /* Answer at once. @body: the members of the result, without the braces. */
 void request_result(const struct request *r, const struct buf *body);
 void request_fail(const struct request *r, enum rpc_code code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 void request_fail_data(const struct request *r, enum rpc_code code, const char *message,
 		       const char *data);
+/* Members that each result of the era has, each with a comma behind it. */
+void put_result_type(struct buf *out, enum era era);
+
+/* ---- flight.c ---- */
+
 /* Keep a request open. NULL: too many are; it has been refused then. */
 struct call *call_open(const struct request *r);
 /* Its reply is ready; it ends when the line was written. The memory of @line is taken. */
 void call_reply(struct call *c, struct buf *line);
 /* Give back what the reply would have consumed, and forget the call. */
 void call_drop(struct call *c);
-/* Members that each result of the era has, each with a comma behind it. */
-void put_result_type(struct buf *out, enum era era);
+/* notifications/cancelled */
+void call_cancel(struct mcp *m, const struct rpc_message *msg);
 
 /* ---- methods.c, call.c ---- */
 
