@@ -473,6 +473,18 @@ TEST(a_record_is_dropped_once)
 
 /* ---- who is told, and in which order ---- */
 
+static void on_waited(void *ud, errand_host *h, errand_lease l, const char *snapshot_json,
+		      size_t len, const errand_error *e)
+{
+	(void)ud;
+	(void)h;
+	(void)len;
+	(void)e;
+	CHECK(l != 0);
+	CHECK_STR(member(snapshot_json, "reported"), "true");
+	logf_("waited;");
+}
+
 TEST(d3_waiters_then_observers_then_listeners)
 {
 	struct work *w;
@@ -481,13 +493,43 @@ TEST(d3_waiters_then_observers_then_listeners)
 	(void)listen(ERRAND_ON_DONE, "done");
 	(void)listen(ERRAND_ON_CHANGED, "changed");
 	w = start(core.alice, FINAL);
-	(void)wait_for_output(w, 1000);
-	(void)logged();
-	settle(w, ERRAND_COMPLETED, NULL, NULL);
 	run();
-	CHECK_STR(logged(), "changed;done(bash-1 completed);");
-	CHECK_INT(core.results, 1);
+	CHECK_INT(errand_wait(core.host, w->id, ERRAND_NUL, core.alice, "9", 1, 0,
+			      on_waited, NULL, NULL, NULL),
+		  0);
+	(void)logged();
+	end(w);
+	CHECK_STR(logged(), "waited;changed;done(bash-1 completed);");
 	CHECK_INT(notices(core.alice), 0);
+}
+
+static int look_at_record(void *ud, errand_host *h, errand_reg self, errand_agent owner,
+			  const char *json, size_t len, errand_error *e)
+{
+	(void)ud;
+	(void)h;
+	(void)self;
+	(void)owner;
+	(void)json;
+	(void)len;
+	(void)e;
+	logf_("%s;", status_of(&core.work[0]));
+	return 0;
+}
+
+TEST(d3_the_record_is_there_before_anybody_hears_of_it)
+{
+	errand_reg r = 0;
+	struct work *w;
+
+	fresh();
+	w = start(core.alice, FINAL);
+	run();
+	CHECK_INT(errand_on(core.host, 0, ERRAND_ON_CHANGED, look_at_record, NULL, NULL, &r,
+			    NULL),
+		  0);
+	end(w);
+	CHECK_STR(logged(), "completed;");
 }
 
 TEST(changes_are_told_at_start_kill_end_and_drop)
