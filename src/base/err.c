@@ -15,7 +15,9 @@ static void trim(char *msg)
 		msg[utf8_head(msg, len, len - 1)] = 0;
 }
 
-static void put(struct err *e, enum err_code code, int errnum, const char *fmt, va_list ap)
+__attribute__((format(printf, 4, 0))) static void put(struct err *e, enum err_code code,
+						      int errnum, const char *fmt,
+						      va_list ap)
 {
 	e->code = code;
 	e->errnum = errnum;

@@ -156,7 +156,7 @@ size_t utf8_head(const char *s, size_t len, size_t max)
 		if (!is_cont(c))
 			return max - back;
 	}
-	return is_cont((unsigned char)s[max]) && max <= 3 ? 0 : max;
+	return max <= 3 && is_cont((unsigned char)s[max]) ? 0 : max;
 }
 
 size_t utf8_tail(const char *s, size_t len, size_t max)
