@@ -482,7 +482,16 @@ int js_put_number(struct buf *out, double v)
 
 int js_put_int(struct buf *out, int64_t v)
 {
-	return buf_addf(out, "%lld", (long long)v);
+	char digits[20];
+	size_t at = sizeof(digits);
+	uint64_t rest = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
+
+	do
+		digits[--at] = (char)('0' + rest % 10);
+	while ((rest /= 10) != 0);
+	if (v < 0)
+		digits[--at] = '-';
+	return buf_add(out, digits + at, sizeof(digits) - at);
 }
 
 int js_put_key(struct buf *out, const char *key)

@@ -49,6 +49,8 @@ static void listener_undo(errand_host *h, struct reg *r)
 	struct listener *l = list_entry(r, struct listener, reg);
 
 	l->gone = true;
+	if (l->heard)
+		--*l->heard;
 	if (h->dispatching == 0)
 		listener_free(h, l);
 }
@@ -96,6 +98,8 @@ static int listen_to(errand_host *h, errand_scope s, int event, errand_event_fn 
 	l->fn = fn;
 	l->ud = ud;
 	l->destroy = destroy;
+	l->heard = &layer->heard[event - 1];
+	++*l->heard;
 	l->number = reg_publish(h, &l->reg);
 	if (ret)
 		*ret = l->number;
@@ -189,6 +193,7 @@ struct dispatch *dispatch_new(errand_host *h, int event, const struct agent *own
 	d->event = event;
 	d->owner = owner ? owner->obj.id : 0;
 	d->newest = h->last_id;
+	d->is_heard = h->global.heard[event - 1] > 0;
 	return d;
 }
 

@@ -87,6 +87,7 @@ struct layer {
 	struct list tool_order;
 	struct list sections;     /* by order, then age */
 	struct list listeners[3]; /* by ERRAND_ON_* - 1, in order of registration */
+	size_t heard[3];          /* how many of them are the caller's */
 	size_t surfaces;
 };
 
@@ -260,6 +261,7 @@ struct dispatch {
 	errand_reg newest;  /* later registrations do not see it */
 	errand_task task;   /* ON_DONE */
 	bool reported;      /* ON_DONE: as of the settlement (spec 1.2.3) */
+	bool is_heard;      /* by a listener of the caller's, who reads json */
 	struct str subject; /* for a warning */
 	struct str json;
 };
@@ -268,6 +270,7 @@ struct listener {
 	struct reg reg;
 	struct list node;
 	errand_reg number; /* its id, also when it is gone */
+	size_t *heard;     /* where it is counted; NULL: it is our own */
 	bool gone;
 	errand_event_fn fn;
 	void (*builtin)(errand_host *h, const struct dispatch *d); /* instead of fn */

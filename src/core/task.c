@@ -47,7 +47,8 @@ struct kind *kind_get(errand_host *h, const struct str *text)
 void task_put_id(struct buf *out, const struct task *t)
 {
 	(void)buf_add(out, t->kind->text.ptr, t->kind->text.len);
-	(void)buf_addf(out, "-%llu", (unsigned long long)t->ordinal);
+	(void)buf_addc(out, '-');
+	(void)js_put_int(out, (int64_t)t->ordinal);
 }
 
 /* The digits at the end of an id, as we write them: no sign, no leading zero. 0: none. */
@@ -99,21 +100,29 @@ struct task *task_find(const errand_host *h, const struct session *caller, const
 
 /* ---- settlement ---- */
 
-static void announce_done(errand_host *h, const struct task *t)
+/* What listeners of the caller's are told. */
+static void describe_end(errand_host *h, struct dispatch *d, const struct task *t)
 {
-	struct dispatch *d = dispatch_new(h, ERRAND_ON_DONE, t->owner);
 	struct buf b;
 
-	if (!d)
-		return;
-	d->task = t->obj.id;
-	d->reported = task_is_reported(t);
 	buf_init_mem(&b, MAX_JSON_TEXT, &h->mem);
 	task_put_snapshot(&b, t);
 	d->json = str_of_buf(&b);
 	buf_init_mem(&b, MAX_JSON_TEXT, &h->mem);
 	task_put_id(&b, t);
 	d->subject = str_of_buf(&b);
+}
+
+static void announce_done(errand_host *h, const struct task *t)
+{
+	struct dispatch *d = dispatch_new(h, ERRAND_ON_DONE, t->owner);
+
+	if (!d)
+		return;
+	d->task = t->obj.id;
+	d->reported = task_is_reported(t);
+	if (d->is_heard)
+		describe_end(h, d, t);
 	dispatch_queue(h, d);
 }
 

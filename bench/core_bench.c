@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * core_bench.c - what the core alone costs: one thread, no I/O, CPU time.
+ *
+ * core_bench [TASKS]: TASKS (200000) tasks are started, settled and their notices claimed,
+ * with 10,000 and with 100,000 others alive; calls go through the whole pipeline; fit() cuts
+ * 10 kB. One line each.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "errand.h"
+
+static double now(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static errand_str str(const char *s)
+{
+	return (errand_str){s, ERRAND_NUL};
+}
+
+static void must(int rc)
+{
+	if (rc < 0) {
+		fprintf(stderr, "core_bench: code %d\n", rc);
+		exit(1);
+	}
+}
+
+static int work_start(void *ud, errand_host *h, errand_task t, errand_error *e)
+{
+	(void)ud;
+	(void)h;
+	(void)t;
+	(void)e;
+	return 0;
+}
+
+static int work_cancel(void *ud, errand_host *h, errand_task t, const char *reason,
+		       size_t len, errand_error *e)
+{
+	(void)ud;
+	(void)h;
+	(void)t;
+	(void)reason;
+	(void)len;
+	(void)e;
+	return 0;
+}
+
+static int on_result(void *ud, errand_host *h, errand_call c, errand_lease l,
+		     const char *result_json, size_t len)
+{
+	(void)ud;
+	(void)h;
+	(void)c;
+	(void)l;
+	(void)result_json;
+	(void)len;
+	return ERRAND_DELIVERED;
+}
+
+static errand_task start(errand_host *h, errand_agent owner)
+{
+	struct errand_task_spec s = {.size = sizeof(s),
+				     .kind = str("bash"),
+				     .label = str("make -j4 all"),
+				     .owner = owner,
+				     .producer = {.size = sizeof(s.producer),
+						  .start = work_start,
+						  .cancel = work_cancel}};
+	errand_task t = 0;
+
+	must(errand_task_start(h, &s, &t, NULL, NULL));
+	return t;
+}
+
+static void run(errand_host *h)
+{
+	while (errand_run(h, 1000, 1000, 0) > 0)
+		;
+}
+
+static errand_agent agent(errand_host *h, const char *session)
+{
+	struct errand_agent_options a = {.size = sizeof(a), .session = str(session)};
+	errand_agent ret = 0;
+
+	must(errand_agent_new(h, &a, &ret, NULL));
+	return ret;
+}
+
+static errand_host *host(int live, errand_agent *ret_agent)
+{
+	struct errand_host_options o = {
+		.size = sizeof(o),
+		.abi = ERRAND_ABI,
+		.config_json = str("{\"maxConcurrentTasksPerOwner\":null}")};
+	errand_host *h = NULL;
+	errand_agent other;
+	errand_reg r;
+
+	must(errand_host_new(&o, &h, NULL));
+	run(h);
+	must(errand_mount(h, 0, "{}", 2, &r, NULL));
+	other = agent(h, "other");
+	*ret_agent = agent(h, "a");
+	for (int i = 0; i < live; i++)
+		(void)start(h, other);
+	run(h);
+	return h;
+}
+
+/* Start, settle, claim the notice, forget: what a task costs. */
+static void bench_tasks(int live, int count)
+{
+	errand_agent a;
+	errand_host *h = host(live, &a);
+	double t0 = now();
+
+	for (int i = 0; i < count; i++) {
+		errand_task t = start(h, a);
+		errand_text *json = NULL;
+		errand_lease l = 0;
+
+		must(errand_settle(h, t, ERRAND_COMPLETED, "exit code: 0", ERRAND_NUL, NULL,
+				   0));
+		run(h);
+		must(errand_claim(h, a, ERRAND_CLAIM_NOTICES, &l, &json, NULL));
+		errand_text_free(json);
+		must(errand_lease_commit(h, l));
+	}
+	printf("start+settle+claim, %6d live: %8.0f tasks/s\n", live, count / (now() - t0));
+	errand_host_free(h);
+}
+
+static void bench_calls(int count)
+{
+	errand_agent a;
+	errand_host *h = host(100, &a);
+	struct errand_call_options o = {.size = sizeof(o),
+					.agent = a,
+					.tool = str("task_output"),
+					.args = str("{\"task_id\":\"bash-101\"}"),
+					.on_result = on_result};
+	double t0;
+
+	(void)start(h, a);
+	t0 = now();
+	for (int i = 0; i < count; i++) {
+		must(errand_call_new(h, &o, NULL, NULL));
+		run(h);
+	}
+	printf("one task_output, whole pipeline: %8.2f us\n", (now() - t0) / count * 1e6);
+	errand_host_free(h);
+}
+
+static void bench_fit(int count)
+{
+	char text[10000];
+	double t0 = now();
+
+	memset(text, 'x', sizeof(text));
+	for (int i = 0; i < count; i++) {
+		errand_text *t = NULL;
+
+		must(errand_fit(text, sizeof(text), "\n[status: running]",
+				"[output truncated]", 9000, &t));
+		errand_text_free(t);
+	}
+	printf("fit() on 10 kB:                  %8.2f GB/s\n",
+	       (double)sizeof(text) * count / (now() - t0) / 1e9);
+}
+
+int main(int argc, char **argv)
+{
+	int count = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 200000;
+
+	bench_tasks(10000, count);
+	bench_tasks(100000, count);
+	bench_calls(count / 4);
+	bench_fit(count);
+	return 0;
+}
