@@ -172,18 +172,18 @@ static int talk_cancel(void *ud, errand_host *h, errand_task task, const char *r
 static int talk_read(void *ud, errand_task task, uint64_t from, errand_sink *out,
 		     uint64_t *ret_next, errand_error *e)
 {
-	struct talk *t = ud;
-	size_t len = t->bulk ? t->bulk : strlen(t->output);
+	const struct talk *t = ud;
+	size_t all = t->bulk ? t->bulk : strlen(t->output), left = all > from ? all - from : 0;
+	size_t n = left < errand_sink_room(out) ? left : errand_sink_room(out);
+	char *text = mem_new(NULL, n + 1);
 
 	(void)task, (void)e;
-	*ret_next = from;
-	while (*ret_next < len) {
-		const char *p = t->bulk ? "\n" : t->output + *ret_next;
-
-		if (errand_sink_write(out, p, 1) != 0)
-			break;
-		*ret_next += 1;
-	}
+	memset(text, '\n', n);
+	if (!t->bulk)
+		memcpy(text, t->output + from, n);
+	(void)errand_sink_write(out, text, n);
+	mem_free(NULL, text);
+	*ret_next = from + n;
 	return 0;
 }
 
