@@ -173,7 +173,8 @@ static int talk_read(void *ud, errand_task task, uint64_t from, errand_sink *out
 		     uint64_t *ret_next, errand_error *e)
 {
 	const struct talk *t = ud;
-	size_t all = t->bulk ? t->bulk : strlen(t->output), left = all > from ? all - from : 0;
+	size_t all = t->bulk ? t->bulk : strlen(t->output),
+	       left = all > from ? all - from : 0;
 	size_t n = left < errand_sink_room(out) ? left : errand_sink_room(out);
 	char *text = mem_new(NULL, n + 1);
 
