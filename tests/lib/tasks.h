@@ -207,6 +207,32 @@ static inline void job_says(struct world *w, struct job *j, const char *text)
 	wait_until(w, log_has(j, text));
 }
 
+/*
+ * A gate for commands: gate_shut() gives the words that wait in front of it, gate_open()
+ * lets them pass. So a test decides what comes first, not the clock.
+ */
+static inline const char *gate_shut(const struct world *w)
+{
+	static char words[256];
+	char path[128];
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "%s/gate", w->folder);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	(void)close(fd);
+	(void)snprintf(words, sizeof(words), "while [ -e %s ]; do sleep 0.02; done", path);
+	return words;
+}
+
+static inline void gate_open(const struct world *w)
+{
+	char path[128];
+
+	(void)snprintf(path, sizeof(path), "%s/gate", w->folder);
+	assert_int_equal(unlink(path), 0);
+}
+
 /* The name of the only run folder. */
 static inline const char *only_folder(const struct world *w)
 {

@@ -14,6 +14,7 @@ struct shell {
 	errand_agent agent;
 	const char *withheld[2];
 	unsigned ended;
+	int64_t ahead_ms; /* of the real clock */
 	/* Of the last call. */
 	bool has_result, is_error;
 	char *text;
@@ -97,7 +98,7 @@ static void shell_close(struct shell *s)
 
 static void shell_turn(struct shell *s, int wait_ms)
 {
-	while (errand_run(s->host, clock_mono_ms(), clock_wall_ms(), 0))
+	while (errand_run(s->host, clock_mono_ms() + s->ahead_ms, clock_wall_ms(), 0))
 		;
 	run_flush(s->w->run);
 	if (errand_next_deadline(s->host) != INT64_MIN)
@@ -245,11 +246,11 @@ SHELL_TEST(its_value_tells_the_task, 10000)
 SHELL_TEST(a_timeout_ends_the_task, 10000)
 {
 	const char *text = result_of(s, "bash",
-				     args_of("echo a; sleep 60", ",\"timeoutMs\":150"));
+				     args_of("echo a; sleep 60", ",\"timeoutMs\":1500"));
 
-	assert_string_equal(text, "a\n[timed out after 150ms]");
+	assert_string_equal(text, "a\n[timed out after 1500ms]");
 	assert_string_equal(output(s, "bash-1", false),
-			    "(no new output)\n[status: killed, timed out after 150ms]");
+			    "(no new output)\n[status: killed, timed out after 1500ms]");
 }
 
 SHELL_TEST(what_cannot_start_says_why, 10000)
@@ -268,26 +269,46 @@ SHELL_TEST(a_workdir_that_is_empty_is_none, 10000)
 			    "/usr\n");
 }
 
-TEST(a_call_that_takes_long_is_promoted)
+/* Bytes in the log of the only task. */
+static off_t logged(struct shell *s)
 {
-	struct shell shell = {0}, *s = &shell;
-	struct bash_config c = config_of(s, 10000);
+	char path[4200];
+	struct stat st;
 
-	c.foreground_ms = 150;
-	s->w = fresh_world();
-	shell_open(s, &c);
-	assert_string_equal(foreground(s, "echo begun; sleep 0.6; echo done"),
+	(void)snprintf(path, sizeof(path), "%s/%s", only_folder(s->w), PROTO_OUT);
+	return stat(path, &st) == 0 ? st.st_size : 0;
+}
+
+/* A command that prints @before, waits for the gate, and prints @after. */
+static const char *gated(struct shell *s, const char *before, const char *after)
+{
+	static char command[512];
+
+	(void)snprintf(command, sizeof(command), "%s; %s; %s", before, gate_shut(s->w),
+		       after);
+	return command;
+}
+
+SHELL_TEST(a_call_that_takes_long_is_promoted, 10000)
+{
+	(void)call(s, "bash", args_of(gated(s, "echo begun", "echo done"), ""));
+	shell_until(s, logged(s) == 6);
+	assert_false(s->has_result);
+	s->ahead_ms = 10000;
+	shell_until(s, s->has_result);
+	assert_string_equal(s->text,
 			    "begun\n[still running as background task bash-1; you will be "
 			    "notified when it finishes]");
 	assert_false(s->is_error);
+	must(errand_lease_commit(s->host, s->lease));
+	gate_open(s->w);
 	assert_string_equal(output(s, "bash-1", true),
 			    "done\n[status: completed, exit code: 0]");
-	shell_close(s);
 }
 
 SHELL_TEST(an_aborted_call_leaves_the_task_and_its_end_is_noticed, 10000)
 {
-	errand_call c = call(s, "bash", args_of("echo up; sleep 0.3", ""));
+	errand_call c = call(s, "bash", args_of(gated(s, "echo up", "true"), ""));
 	errand_text *messages = NULL;
 	errand_lease lease;
 
@@ -297,6 +318,7 @@ SHELL_TEST(an_aborted_call_leaves_the_task_and_its_end_is_noticed, 10000)
 	must(errand_call_abort(s->host, c));
 	shell_until(s, s->has_result);
 	assert_string_equal(s->text, "Error: wait aborted");
+	gate_open(s->w);
 	shell_until(s, s->ended == 1);
 	shell_turn(s, 1);
 	must(errand_claim(s->host, s->agent, ERRAND_CLAIM_NOTICES, &lease, &messages,
@@ -321,11 +343,12 @@ SHELL_TEST(a_result_that_nobody_got_is_read_again, 10000)
 
 SHELL_TEST(a_background_call_answers_at_once, 10000)
 {
-	background(s, "sleep 0.2; echo later");
+	background(s, gated(s, "true", "echo later"));
 	assert_string_equal(s->text, "started background task bash-1");
 	assert_string_equal(s->value, "{\"kind\":\"background\",\"taskId\":\"bash-1\"}");
 	assert_string_equal(output(s, "bash-1", false),
 			    "(no new output)\n[status: running]");
+	gate_open(s->w);
 	assert_string_equal(output(s, "bash-1", true),
 			    "later\n[status: completed, exit code: 0]");
 }
