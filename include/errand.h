@@ -36,7 +36,8 @@
  *  Memory     Sizes from outside are capped first (ERRAND_ELIMIT). If the allocator fails, a
  *             call whose size came from you returns ERRAND_ENOMEM with nothing changed; a
  *             small internal allocation calls options.oom, which must not return.
- *  Time       Milliseconds, int64_t.
+ *  Time       Milliseconds, int64_t. "Now" is what the last errand_run() gave: after a long
+ *             sleep run first, then start or wait.
  *
  * WHAT MAY BE CALLED FROM WHERE (checked: ERRAND_EREENTER)
  *  [any]   queries and things that only queue: errand_settle*, errand_answer, errand_fail,
@@ -407,7 +408,8 @@ ERRAND_FN errand_task_start(errand_host *h, const struct errand_task_spec *spec,
 			    errand_error **ret_err);
 /*
  * [any] The end of a task; queued. @status is ERRAND_COMPLETED, _KILLED or _FAILED; a NULL
- * @detail or @output is absent. The first wins (spec 1.2.1); a later one is EGONE once the
+ * @detail or @output is absent; an end is never refused for its size: @detail is cut at
+ * 64 KiB, @output at 8 MiB. The first wins (spec 1.2.1); a later one is EGONE once the
  * first is processed, silently ignored before.
  */
 ERRAND_API int errand_settle(errand_host *h, errand_task t, int status, const char *detail,

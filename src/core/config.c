@@ -23,7 +23,7 @@ int config_parse(const struct mem *m, const char *text, size_t len, struct js **
 	int rc = js_parse(text ? text : "{}", text ? len : 2, &config, &err);
 
 	if (rc != 0 && rc != -ERR_LOSSY)
-		return error_make(ret_err, m, rc_of_base(rc), "invalid config: %s",
+		return error_make(ret_err, m, rc_of_parse(rc), "invalid config: %s",
 				  err.msg);
 	if (js_type(config) == JS_OBJECT) {
 		*ret = config;

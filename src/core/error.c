@@ -38,7 +38,7 @@ static void set_text(const struct mem *m, struct str *s, const char *text, size_
 	*s = copy;
 }
 
-int error_take(errand_error **ret, int rc, struct buf *message)
+void error_fill_take(errand_error **ret, int rc, struct buf *message)
 {
 	errand_error *e;
 
@@ -48,28 +48,26 @@ int error_take(errand_error **ret, int rc, struct buf *message)
 		*ret = e;
 	}
 	buf_release(message);
-	return rc;
 }
 
-int error_make(errand_error **ret, const struct mem *m, int rc, const char *fmt, ...)
+void error_fill(errand_error **ret, const struct mem *m, int rc, const char *fmt, ...)
 {
 	char text[512];
 	errand_error *e;
 	va_list ap;
 
 	if (!ret)
-		return rc;
+		return;
 	va_start(ap, fmt);
 	(void)vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	e = error_alloc(m, rc);
 	set_text(&e->mem, &e->message, text, strlen(text));
 	*ret = e;
-	return rc;
 }
 
-int error_about(errand_error **ret, const struct mem *m, int rc, const char *before,
-		const char *id, size_t len, const char *after)
+void error_fill_about(errand_error **ret, const struct mem *m, int rc, const char *before,
+		      const char *id, size_t len, const char *after)
 {
 	struct buf b;
 
@@ -77,12 +75,7 @@ int error_about(errand_error **ret, const struct mem *m, int rc, const char *bef
 	(void)buf_adds(&b, before);
 	(void)buf_add(&b, id, utf8_head(id, len, buf_room(&b)));
 	(void)buf_adds(&b, after);
-	return error_take(ret, rc, &b);
-}
-
-int error_no_memory(errand_error **ret, const struct mem *m)
-{
-	return error_make(ret, m, ERRAND_ENOMEM, "out of memory");
+	error_fill_take(ret, rc, &b);
 }
 
 void error_coded(errand_error *e, const char *name, const char *code)

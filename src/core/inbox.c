@@ -129,7 +129,8 @@ static int parse_message(errand_host *h, const struct agent *a, const char *text
 	rc = js_parse(text, len, &j, &err);
 	if (rc != 0) {
 		js_free(j);
-		return error_make(ret_err, &h->mem, rc_of_base(rc), "message: %s", err.msg);
+		return error_make(ret_err, &h->mem, rc_of_parse(rc), "message: %s",
+				  err.msg);
 	}
 	rc = build_message(h, a, j, (struct js_span){text, len}, ret, ret_err);
 	js_free(j);
@@ -216,14 +217,21 @@ int errand_discard(errand_host *h, errand_agent agent, const char *message_id, s
 	return 0;
 }
 
-static void put_messages(struct buf *out, const struct list *messages)
+static bool is_wanted(const struct message *m, int what)
+{
+	return what == ERRAND_CLAIM_STEP || m->is_notice;
+}
+
+static void put_messages(struct buf *out, const struct agent *a, int what)
 {
 	(void)buf_addc(out, '[');
-	list_each(node, messages)
+	list_each(node, &a->inbox)
 	{
 		const struct message *m = list_entry(node, struct message, node);
 
-		if (node->prev != messages)
+		if (!is_wanted(m, what))
+			continue;
+		if (out->len > 1)
 			(void)buf_addc(out, ',');
 		(void)buf_add(out, m->json.ptr, m->json.len);
 	}
@@ -233,7 +241,7 @@ static void put_messages(struct buf *out, const struct list *messages)
 int errand_inbox(const errand_host *h, errand_agent agent, errand_text **ret_json,
 		 errand_error **ret_err)
 {
-	struct agent *a;
+	const struct agent *a;
 	struct buf b;
 
 	if (!h || !ret_json)
@@ -243,43 +251,38 @@ int errand_inbox(const errand_host *h, errand_agent agent, errand_text **ret_jso
 	if (!a)
 		return ERRAND_EGONE;
 	buf_init_mem(&b, SIZE_MAX / 4, &h->mem);
-	put_messages(&b, &a->inbox);
+	put_messages(&b, a, ERRAND_CLAIM_STEP);
 	return text_take(&b, ret_json, ret_err);
 }
 
-static void take_out(struct agent *a, int what, struct list *taken)
+/* Move what is wanted to a lease. 0: there is nothing. */
+static errand_lease lease_out(errand_host *h, struct agent *a, int what)
 {
+	struct hold *hd = NULL;
+	struct lease *l = NULL;
+
 	list_each(node, &a->inbox)
 	{
 		struct message *m = list_entry(node, struct message, node);
 
-		if (what == ERRAND_CLAIM_NOTICES && !m->is_notice)
+		if (!is_wanted(m, what))
 			continue;
-		list_del(node);
-		list_add(taken, node);
+		if (!hd) {
+			l = lease_new(h);
+			hd = lease_hold_messages(h, l, a);
+		}
+		inbox_announce(h, a, "claimed", m, false);
 		m->is_claimed = true;
+		list_del(node);
+		list_add(&hd->messages, node);
 	}
-}
-
-/* Hand @taken to a lease. 0: there is nothing. */
-static errand_lease lease_out(errand_host *h, struct agent *a, struct list *taken)
-{
-	struct lease *l;
-
-	if (list_is_empty(taken))
-		return 0;
-	list_each(node, taken) inbox_announce(
-		h, a, "claimed", list_entry(node, struct message, node), false);
-	l = lease_new(h);
-	list_move(&lease_hold_messages(h, l, a)->messages, taken);
-	return l->obj.id;
+	return l ? l->obj.id : 0;
 }
 
 int errand_claim(errand_host *h, errand_agent agent, int what, errand_lease *ret_lease,
 		 errand_text **ret_messages_json, errand_error **ret_err)
 {
 	struct agent *a;
-	struct list taken;
 	struct buf b;
 	int rc = may_change(h, ret_err);
 
@@ -291,17 +294,25 @@ int errand_claim(errand_host *h, errand_agent agent, int what, errand_lease *ret
 	a = agent_get(h, agent, ret_err);
 	if (!a)
 		return ERRAND_EGONE;
-	list_init(&taken);
-	take_out(a, what, &taken);
 	buf_init_mem(&b, SIZE_MAX / 4, &h->mem);
-	put_messages(&b, &taken);
-	if (buf_error(&b)) {
-		inbox_give_back(a, &taken);
-		return text_take(&b, ret_messages_json, ret_err);
+	put_messages(&b, a, what);
+	rc = text_take(&b, ret_messages_json, ret_err);
+	if (rc == 0)
+		*ret_lease = lease_out(h, a, what);
+	return rc;
+}
+
+/* Behind what came back before and is older. */
+static struct list *place_of(const struct agent *a, struct list *at, uint64_t seq)
+{
+	while (at != &a->inbox) {
+		const struct message *other = list_entry(at, struct message, node);
+
+		if (!other->was_returned || other->seq > seq)
+			break;
+		at = at->next;
 	}
-	*ret_lease = lease_out(h, a, &taken);
-	*ret_messages_json = text_of_buf(&b);
-	return 0;
+	return at;
 }
 
 /*
@@ -312,19 +323,13 @@ void inbox_give_back(struct agent *a, struct list *messages)
 {
 	struct list *at = a->inbox.next;
 
-	list_each(node, messages)
-	{
-		struct message *m = list_entry(node, struct message, node);
+	while (!list_is_empty(messages)) {
+		struct message *m = list_entry(messages->next, struct message, node);
 
-		for (; at != &a->inbox; at = at->next) {
-			const struct message *other = list_entry(at, struct message, node);
-
-			if (!other->was_returned || other->seq > m->seq)
-				break;
-		}
-		list_del(node);
+		at = place_of(a, at, m->seq);
 		m->is_claimed = false;
 		m->was_returned = true;
-		list_add(at, node);
+		list_del(&m->node);
+		list_add(at, &m->node);
 	}
 }

@@ -245,10 +245,12 @@ static void check_enum(struct check *c, const struct js *words, const struct js 
 	}
 }
 
-/* Above 2^53 every double is. */
+#define TWO_TO_53 9007199254740992.0
+
+/* From there on every double is. */
 static bool is_whole(double v)
 {
-	return v >= 0x1p53 || v <= -0x1p53 || v == (double)(int64_t)v;
+	return v >= TWO_TO_53 || v <= -TWO_TO_53 || v == (double)(int64_t)v;
 }
 
 static bool has_type(const struct type_word *t, const struct js *value)

@@ -86,30 +86,35 @@ void task_put_public(struct buf *out, const struct task *t)
 	put_task(out, t, true);
 }
 
-static const struct task *task_at(struct list *node, const struct list *head)
+/* The tasks from @at on that were registered before @id; returns where it stopped. */
+static struct list *each_before(struct list *at, const struct list *head, uint64_t id,
+				void (*fn)(void *ud, const struct task *t), void *ud)
 {
-	return node == head ? NULL : list_entry(node, struct task, in_session);
+	while (at != head) {
+		const struct task *t = list_entry(at, struct task, in_session);
+
+		if (t->obj.id > id)
+			break;
+		at = at->next;
+		fn(ud, t);
+	}
+	return at;
 }
 
 void task_each(const errand_host *h, const struct session *caller,
 	       void (*fn)(void *ud, const struct task *t), void *ud)
 {
-	const struct list *own_head = caller ? &caller->tasks : NULL;
-	struct list *own = caller ? caller->tasks.next : NULL, *open = h->unowned.next;
+	const struct list *head = caller ? &caller->tasks : NULL;
+	struct list *own = caller ? caller->tasks.next : NULL;
 
-	for (;;) {
-		const struct task *a = task_at(own, own_head);
-		const struct task *b = task_at(open, &h->unowned);
-		const struct task *next = !b || (a && a->obj.id < b->obj.id) ? a : b;
+	list_each(node, &h->unowned)
+	{
+		const struct task *t = list_entry(node, struct task, in_session);
 
-		if (!next)
-			return;
-		if (next == a)
-			own = own->next;
-		else
-			open = open->next;
-		fn(ud, next);
+		own = each_before(own, head, t->obj.id, fn, ud);
+		fn(ud, t);
 	}
+	(void)each_before(own, head, UINT64_MAX, fn, ud);
 }
 
 static void add_to_list(void *ud, const struct task *t)

@@ -75,7 +75,7 @@ static int check_limit(errand_host *h, struct start *s, errand_error **ret_err)
 		return refuse_limit(h, NULL, ret_err); /* prints null, as for Infinity */
 	}
 	if (rc != 0)
-		return error_make(ret_err, &h->mem, rc_of_base(rc), "outputLimitBytes: %s",
+		return error_make(ret_err, &h->mem, rc_of_parse(rc), "outputLimitBytes: %s",
 				  err.msg);
 	v = js_number(j);
 	if (config_is_count(v))

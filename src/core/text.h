@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 #include "base/buf.h"
+#include "base/err.h"
 #include "base/mem.h"
 #include "errand.h"
 
@@ -34,20 +35,45 @@ errand_str str_view(const struct str *s);
 size_t str_length(const char *ptr, size_t len); /* resolves ERRAND_NUL */
 
 int rc_of_base(int base_rc); /* -enum err_code -> ERRAND_E* */
+/* The same for what js_parse() refuses: never 0. */
+static inline int rc_of_parse(int base_rc)
+{
+	return base_rc == -ERR_NOMEM ? ERRAND_ENOMEM : ERRAND_EJSON;
+}
 /* Hand @b over as a text, where failing is no longer possible: stops the program instead. */
 errand_text *text_of_buf(struct buf *b);
 /* Hand @b over as a text: 0, ELIMIT or ENOMEM. @b is empty afterwards. */
 int text_take(struct buf *b, errand_text **ret, errand_error **ret_err);
 
-/* Each returns @rc. */
-int error_make(errand_error **ret, const struct mem *m, int rc, const char *fmt, ...)
+/*
+ * Make an error, if the caller wants one, and return its code. The inline faces let the
+ * compiler and the analyzer see that what is returned is never 0.
+ */
+void error_fill(errand_error **ret, const struct mem *m, int rc, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
-int error_take(errand_error **ret, int rc, struct buf *message); /* releases @message */
+#define error_make(ret, m, rc, ...) (error_fill(ret, m, rc, __VA_ARGS__), (rc))
+/* The message is what @message holds, which is released. */
+void error_fill_take(errand_error **ret, int rc, struct buf *message);
+static inline int error_take(errand_error **ret, int rc, struct buf *message)
+{
+	error_fill_take(ret, rc, message);
+	return rc;
+}
 /* `<before><id><after>`, for an id with anything in it. */
-int error_about(errand_error **ret, const struct mem *m, int rc, const char *before,
-		const char *id, size_t len, const char *after);
+void error_fill_about(errand_error **ret, const struct mem *m, int rc, const char *before,
+		      const char *id, size_t len, const char *after);
+static inline int error_about(errand_error **ret, const struct mem *m, int rc,
+			      const char *before, const char *id, size_t len,
+			      const char *after)
+{
+	error_fill_about(ret, m, rc, before, id, len, after);
+	return rc;
+}
+static inline int error_no_memory(errand_error **ret, const struct mem *m)
+{
+	return error_make(ret, m, ERRAND_ENOMEM, "out of memory");
+}
 void error_coded(errand_error *e, const char *name, const char *code);
-int error_no_memory(errand_error **ret, const struct mem *m);
 errand_error *error_copy(const struct mem *m, const errand_error *e);
 /* The empty one that a callback may fill; and what became of it: the error, never NULL. */
 errand_error *error_lend(const struct mem *m);

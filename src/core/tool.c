@@ -66,7 +66,7 @@ static int take_schema(errand_host *h, const char *what, errand_str text, struct
 		return error_make(ret_err, &h->mem, ERRAND_EARG, "%s is missing", what);
 	rc = js_parse(copy->ptr, copy->len, ret, &err);
 	if (rc != 0)
-		return error_make(ret_err, &h->mem, rc_of_base(rc), "%s: %s", what,
+		return error_make(ret_err, &h->mem, rc_of_parse(rc), "%s: %s", what,
 				  err.msg);
 	trouble = schema_trouble(*ret);
 	if (trouble)

@@ -156,7 +156,8 @@ static int parse_timeout(errand_host *h, const char *text, size_t len, struct bu
 		return error_make(ret_err, &h->mem, ERRAND_EARG, "no timeout");
 	rc = js_parse(text, str_length(text, len), &j, &err);
 	if (rc != 0 && rc != -ERR_LOSSY)
-		return error_make(ret_err, &h->mem, rc_of_base(rc), "timeout: %s", err.msg);
+		return error_make(ret_err, &h->mem, rc_of_parse(rc), "timeout: %s",
+				  err.msg);
 	*ret_ms = rc == 0 ? js_number(j) : INFINITY;
 	(void)js_put_value(shown, rc == 0 ? j : NULL);
 	js_free(j);

@@ -9,6 +9,12 @@
 #include "base/utf8.h"
 #include "errand.h"
 
+static void check_well_formed(const char *start, size_t kept, size_t len, size_t max)
+{
+	assert(utf8_valid(start, kept));
+	assert(kept == len || kept + 3 >= max);
+}
+
 static void check_retain(const char *text, size_t len, size_t max, int tail)
 {
 	const char *start = NULL;
@@ -19,10 +25,8 @@ static void check_retain(const char *text, size_t len, size_t max, int tail)
 	assert(kept <= max || kept == len);
 	assert(start >= text && start + kept <= text + len);
 	assert(tail ? start + kept == text + len : start == text);
-	if (utf8_valid(text, len)) {
-		assert(utf8_valid(start, kept));
-		assert(kept == len || kept + 3 >= max);
-	}
+	if (utf8_valid(text, len))
+		check_well_formed(start, kept, len, max);
 }
 
 static void check_fit(const char *text, size_t len, size_t limit, const char *suffix)

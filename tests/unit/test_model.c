@@ -254,8 +254,8 @@ static void schedule(void)
 
 TEST(d6_no_schedule_loses_a_byte_or_an_end_or_tells_one_twice)
 {
-	int schedules = getenv("SCHEDULES") ? (int)strtol(getenv("SCHEDULES"), NULL, 10)
-					    : 3000;
+	const char *wanted = getenv("SCHEDULES");
+	int schedules = wanted ? (int)strtol(wanted, NULL, 10) : 3000;
 
 	for (int n = 0; n < schedules; n++) {
 		fresh();
