@@ -103,10 +103,10 @@ static int check_live(errand_host *h, const struct wait_request *r, errand_error
 	return 0;
 }
 
-/* Whole milliseconds, and at least one (spec 1.7.8). */
+/* Whole milliseconds: a fraction is let go (spec 1.7.8). */
 static int64_t deadline(const errand_host *h, double ms)
 {
-	int64_t wait = ms < 1 ? 1 : (int64_t)ms;
+	int64_t wait = (int64_t)ms;
 
 	return h->mono_ms > INT64_MAX - wait ? INT64_MAX : h->mono_ms + wait;
 }
