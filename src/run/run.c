@@ -208,15 +208,14 @@ void run_settle_record(struct run_task *t, const struct proto_record *record)
 
 /* ---- the sockets ---- */
 
-static void tell_kill(struct run_task *t, uint32_t flags)
+/* False: there is no shim that could take it; its socket's end, or its folder, says why. */
+static bool tell_kill(const struct run_task *t, uint32_t flags)
 {
 	struct proto_packet p = {.type = PROTO_MSG_KILL, .kill_flags = flags};
 	uint8_t bytes[PROTO_PACKET_MAX];
 	size_t len = proto_put_packet(bytes, &p);
 
-	/* A shim that cannot take it is gone or going: its socket's end says which. */
-	if (t->sock >= 0)
-		(void)send(t->sock, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+	return t->sock >= 0 && send(t->sock, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT) > 0;
 }
 
 static void on_hang_up(struct run_task *t)
@@ -364,10 +363,10 @@ static void spawn(struct run_task *t)
 	}
 	buf_release(&t->spec);
 	if (t->is_kill_asked)
-		tell_kill(t, 0);
+		(void)tell_kill(t, 0);
 	/* Without a watch its end would never be heard: then it is not to run, either. */
 	if (watch(t, &err) != 0) {
-		tell_kill(t, PROTO_KILL_DISCARD);
+		(void)tell_kill(t, PROTO_KILL_DISCARD);
 		spawn_failed(t, &err);
 	}
 }
@@ -384,34 +383,29 @@ void run_flush(struct run *r)
 void run_kill(struct run_task *t)
 {
 	t->is_kill_asked = true;
-	tell_kill(t, 0);
+	(void)tell_kill(t, 0);
 }
 
 void run_drop(struct run_task *t)
 {
-	if (t->phase == RUN_ENDED) {
-		if (t->sock >= 0)
-			tell_kill(t, PROTO_KILL_DISCARD);
-		else
-			run_remove_folder(t->run, t->uid);
-	}
+	/* A shim that is still there sweeps what it stays for, and deletes the folder. */
+	if (t->phase == RUN_ENDED && !tell_kill(t, PROTO_KILL_DISCARD))
+		run_remove_folder(t->run, t->uid);
 	forget(t);
 }
 
 void run_leave(struct run *r)
 {
-	int64_t until = clock_mono_ms() + LEAVE_BUDGET_MS;
+	int64_t until_ms = clock_mono_ms() + LEAVE_BUDGET_MS;
 
-	list_each(node, &r->live)
+	/* One that does not take it has just ended, or died: the folder tells a later host. */
+	list_each(node, &r->live)(void)
 		tell_kill(list_entry(node, struct run_task, node), PROTO_KILL_DISCARD);
-	list_each(ended, &r->ended)
+	list_each(node, &r->ended)
 	{
-		const struct run_task *t = list_entry(ended, struct run_task, node);
+		const struct run_task *t = list_entry(node, struct run_task, node);
 
-		if (t->sock >= 0)
-			tell_kill(list_entry(ended, struct run_task, node),
-				  PROTO_KILL_DISCARD);
-		else if (clock_mono_ms() < until)
+		if (!tell_kill(t, PROTO_KILL_DISCARD) && clock_mono_ms() < until_ms)
 			run_remove_folder(r, t->uid);
 	}
 }
