@@ -449,7 +449,7 @@ static void shortest(double v, char digits[32], int *ret_exp10)
 
 int js_put_number(struct buf *out, double v)
 {
-	char d[32];
+	char d[32] = "";
 	int exp10, n;
 
 	if (!isfinite(v))
@@ -541,7 +541,7 @@ static int put_object(struct buf *out, const struct js *j)
 
 int js_put_value(struct buf *out, const struct js *j)
 {
-	size_t len;
+	size_t len = 0;
 	const char *s;
 
 	switch (js_type(j)) {

@@ -22,6 +22,8 @@
 #define MAX_JSON_NESTING 1024
 /* `value.text` of a task_output (D17), and one rendered result. */
 #define MAX_RESULT MIB(8)
+/* One page of a task's output: in a reply it stands twice, and JSON may double each byte. */
+#define MAX_PAGE (MAX_REPLY_LINE / 4 - KIB(64))
 /* A value, result or message as JSON text: MAX_RESULT with six bytes for each, and what stands
  * around it. */
 #define MAX_JSON_TEXT MIB(64)

@@ -230,12 +230,14 @@ struct page {
 	const struct bash_task *task;
 	errand_sink *sink;
 	uint64_t at;
+	size_t room;
 	bool is_in_line;
 };
 
 static void page_write(struct page *p, const struct buf *text)
 {
 	(void)errand_sink_write(p->sink, buf_text(text), text->len);
+	p->room -= text->len < p->room ? text->len : p->room;
 	if (text->len)
 		p->is_in_line = text->data[text->len - 1] != '\n';
 }
@@ -253,7 +255,7 @@ static void page_dropped(struct page *p, uint64_t bytes)
 /* One step. 1: there is more, 0: that is all for now. */
 static int page_step(struct page *p, struct err *err)
 {
-	size_t room = errand_sink_room(p->sink), max = room / GROWTH, used;
+	size_t max = p->room / GROWTH, used;
 	autobuf struct buf raw = BUF_INIT(CHUNK), text = BUF_INIT(CHUNK * GROWTH + 16);
 	uint64_t end = run_log_end(p->task->run), from;
 	bool is_all;
@@ -288,6 +290,9 @@ static int read_page(const struct bash_task *t, uint64_t from, errand_sink *sink
 	struct err err = {0};
 	int rc;
 
+	p.room = errand_sink_room(sink);
+	if (p.room > MAX_PAGE)
+		p.room = MAX_PAGE;
 	while ((rc = page_step(&p, &err)) > 0)
 		;
 	*ret_next = p.at;
@@ -304,7 +309,7 @@ int bash_read(void *ud, errand_task task, uint64_t from, errand_sink *out,
 	(void)task;
 	if (limit == 0)
 		return read_page(t, from, out, ret_next, e);
-	if (limit > MAX_RESULT)
-		limit = MAX_RESULT;
+	if (limit > MAX_PAGE)
+		limit = MAX_PAGE;
 	return read_limited(t, from, (size_t)limit, out, ret_next, e);
 }
