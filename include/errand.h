@@ -146,8 +146,13 @@ ERRAND_API size_t errand_sink_room(const errand_sink *s);
 struct errand_host_options {
 	uint32_t size;
 	uint32_t abi; /* ERRAND_ABI of the header you compiled with */
-	/* {"maxConcurrentTasksPerOwner":10} is the default: spec D9. null is no limit, 0 is
-	 * refused. Unknown keys are ignored. */
+	/*
+	 * {"maxConcurrentTasksPerOwner":10,"maxFinishedTasksPerOwner":null} are the defaults.
+	 * null is no limit, 0 is refused, unknown keys are ignored. The first is spec D9. The
+	 * second is D15: of an owner's ended tasks that it was told of (by a read, a wait, a
+	 * kill or a delivered notice), the newest so many stay; older ones are dropped as by
+	 * errand_task_drop().
+	 */
 	errand_str config_json;
 	/* PURE. One line for the operator ("tasks: onTaskDone listener threw for ..."). */
 	void (*warn)(void *ud, const char *text, size_t len);
@@ -418,8 +423,8 @@ ERRAND_API int errand_settle(errand_host *h, errand_task t, int status, const ch
  * (spec 1.2.5). */
 ERRAND_API int errand_settle_broken(errand_host *h, errand_task t, const errand_error *why);
 
-/* Forget a settled record (D15). ESTATE while it is live, its end is not yet reported, or a
- * lease holds it. */
+/* Forget a settled record (D15). ESTATE while it is live, its owner was not told of its end
+ * yet (by a report or a delivered notice), or a lease holds it. */
 ERRAND_FN errand_task_drop(errand_host *h, errand_task t, errand_error **ret_err);
 
 /*

@@ -70,6 +70,12 @@ static int refuse_twin(const errand_host *h, const struct session *s,
 
 static void on_finish(errand_host *h, struct event *ev);
 
+static void on_trim(errand_host *h, struct event *ev)
+{
+	agent_trim(h, list_entry(ev, struct agent, trim));
+}
+
+/* Of an agent's own events. */
 static void finish_drop(errand_host *h, struct event *ev)
 {
 	(void)h;
@@ -99,6 +105,9 @@ int errand_agent_new(errand_host *h, const struct errand_agent_options *o,
 	a = mem_new(&h->mem, sizeof(*a));
 	a->session = s;
 	a->finish = (struct event){.fire = on_finish, .drop = finish_drop};
+	a->trim = (struct event){.fire = on_trim, .drop = finish_drop};
+	list_init(&a->trim.node);
+	list_init(&a->told);
 	list_add(&s->agents, &a->in_session);
 	list_init(&a->tasks);
 	list_init(&a->calls);

@@ -11,14 +11,18 @@
 static int read_config(errand_host *h, errand_str text, errand_error **ret_err)
 {
 	struct js *config;
-	int64_t limit = DEFAULT_OWNER_LIMIT;
+	int64_t limit = DEFAULT_OWNER_LIMIT, keep = 0;
 	int rc = config_parse(&h->mem, text.ptr, str_length(text.ptr, text.len), &config,
 			      ret_err);
 
 	if (rc != 0)
 		return rc;
 	rc = config_count(&h->mem, config, "maxConcurrentTasksPerOwner", &limit, ret_err);
+	if (rc == 0)
+		rc = config_count(&h->mem, config, "maxFinishedTasksPerOwner", &keep,
+				  ret_err);
 	h->owner_limit = limit;
+	h->keep = keep;
 	js_free(config);
 	return rc;
 }

@@ -96,6 +96,7 @@ struct errand_host {
 	int64_t mono_ms, wall_ms;
 	bool has_run;        /* before that there is no time */
 	int64_t owner_limit; /* live tasks of one owner; 0: none (D9) */
+	int64_t keep;        /* ended and told tasks of one owner; 0: all (D15) */
 	enum phase phase;
 	unsigned dispatching; /* depth of listener chains under way */
 	uint64_t last_id, last_message;
@@ -136,6 +137,10 @@ struct agent {
 	struct names pending; /* ids of messages, also of claimed ones */
 	struct list holds;    /* claimed messages */
 	size_t live;          /* tasks that are running or stopping */
+	struct list
+		told; /* its ended tasks that it knows of, the one told first in front */
+	int64_t n_told;
+	struct event trim; /* drops what is too much of these */
 	uint64_t last_seq;
 	bool disposing, gone;
 	errand_done_fn done;
@@ -152,7 +157,8 @@ struct message {
 	bool is_claimed;   /* on a lease, not in the inbox */
 	bool was_returned; /* by a lease, to the front */
 	bool is_notice;
-	struct str json; /* as errand_inbox() shows it */
+	errand_task task; /* of a notice */
+	struct str json;  /* as errand_inbox() shows it */
 };
 
 /* ---- tasks ---- */
@@ -170,11 +176,12 @@ struct task {
 	struct kind *kind;
 	uint64_t ordinal;
 	struct agent *owner; /* NULL: unowned */
-	struct list in_session, in_owner;
+	struct list in_session, in_owner, in_told;
 	struct str label, detail, output; /* .ptr NULL: absent */
 	int status;
 	bool reported;        /* for good; see task_is_reported() */
 	bool notice_withheld; /* only because the end was on a lease */
+	bool notice_read;     /* a notice of it was delivered */
 	size_t end_holds;     /* leases that hold the end */
 	int64_t started_ms, finished_ms;
 	int64_t limit; /* outputLimitBytes; 0: none */
@@ -342,6 +349,7 @@ struct agent *agent_get(const errand_host *h, errand_agent a, errand_error **ret
 int caller_get(const errand_host *h, errand_agent a, struct session **ret,
 	       errand_error **ret_err);
 void agent_settled(errand_host *h, struct agent *a); /* one task less */
+void agent_trim(errand_host *h, struct agent *a);    /* D15, in task.c */
 void agent_call_ended(errand_host *h, struct call *c);
 void agent_free(errand_host *h, struct agent *a);
 int inbox_add(errand_host *h, struct agent *a, struct message *m, errand_error **ret_err);
@@ -370,6 +378,8 @@ int task_cancel(errand_host *h, struct task *t, const char *reason, size_t len,
 		errand_error *e);
 void task_free(errand_host *h, struct task *t);
 void task_changed(errand_host *h, const struct agent *owner);
+/* Its end, its report or its notice has come: is it one of those that may go (D15)? */
+void task_told(errand_host *h, struct task *t);
 void task_put_id(struct buf *out, const struct task *t);
 /* @id was made by task_put_id(); both must outlive the line. */
 void task_line_of(const struct task *t, const struct buf *id, struct task_line *ret);

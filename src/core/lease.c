@@ -72,11 +72,30 @@ void hold_free(errand_host *h, struct hold *hd)
 	mem_free(&h->mem, hd);
 }
 
+static void notices_read(errand_host *h, const struct list *messages)
+{
+	list_each(node, messages)
+	{
+		const struct message *m = list_entry(node, struct message, node);
+		struct task *t = m->is_notice ? object_get(h, m->task, OBJ_TASK) : NULL;
+
+		if (!t)
+			continue;
+		t->notice_read = true;
+		task_told(h, t);
+	}
+}
+
 static void commit_hold(errand_host *h, struct hold *hd)
 {
-	if (hd->kind == HOLD_END)
-		hd->task->reported = true;
+	struct task *ended = hd->kind == HOLD_END ? hd->task : NULL;
+
+	notices_read(h, &hd->messages);
 	hold_free(h, hd);
+	if (ended) {
+		ended->reported = true;
+		task_told(h, ended);
+	}
 }
 
 /* A later reader may have had what follows @from already: bytes come twice then, but none

@@ -148,6 +148,7 @@ static struct message *notice_new(errand_host *h, const struct task *t)
 	task_put_id(&id, t);
 	task_line_of(t, &id, &line);
 	m->is_notice = true;
+	m->task = t->obj.id;
 	m->id = message_new_id(h, t->owner);
 	m->json = build_json(h, &m->id, &line, (uint64_t)t->limit);
 	buf_release(&id);

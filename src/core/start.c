@@ -152,6 +152,7 @@ static struct task *record_new(errand_host *h, struct start *s)
 	t->producer = s->spec->producer;
 	list_init(&t->in_session);
 	list_init(&t->in_owner);
+	list_init(&t->in_told);
 	list_init(&t->waiters);
 	list_init(&t->holds);
 	object_add(h, &t->obj, OBJ_TASK);

@@ -141,6 +141,7 @@ void task_settle(errand_host *h, struct task *t, int status, struct str *detail,
 		waiter_settled(h, list_entry(node, struct waiter, in_task), t);
 	task_changed(h, t->owner);
 	announce_done(h, t);
+	task_told(h, t);
 	if (t->owner)
 		agent_settled(h, t->owner);
 	else
@@ -166,6 +167,7 @@ int task_kill(errand_host *h, struct task *t, const char *reason, size_t len,
 
 	if (status_is_terminal(t->status)) {
 		t->reported = true;
+		task_told(h, t);
 		*ret_requested = false;
 		return 0;
 	}
@@ -215,6 +217,14 @@ int errand_kill(errand_host *h, const char *id, size_t len, errand_agent caller,
 
 /* ---- the end of a record ---- */
 
+static void told_remove(struct task *t)
+{
+	if (list_is_empty(&t->in_told))
+		return;
+	list_del(&t->in_told);
+	t->owner->n_told--;
+}
+
 void task_free(errand_host *h, struct task *t)
 {
 	while (!list_is_empty(&t->waiters))
@@ -224,6 +234,7 @@ void task_free(errand_host *h, struct task *t)
 	map_del(&t->kind->tasks, t->ordinal);
 	list_del(&t->in_session);
 	list_del(&t->in_owner);
+	told_remove(t);
 	object_del(h, &t->obj);
 	h->tasks--;
 	str_free(&h->mem, &t->label);
@@ -231,6 +242,42 @@ void task_free(errand_host *h, struct task *t)
 	str_free(&h->mem, &t->output);
 	destroy_ud(h, t->producer.destroy, t->producer.ud);
 	mem_free(&h->mem, t);
+}
+
+static bool is_told(const struct task *t)
+{
+	return status_is_terminal(t->status) && (t->reported || t->notice_read);
+}
+
+void task_told(errand_host *h, struct task *t)
+{
+	struct agent *a = t->owner;
+
+	if (!a || h->keep == 0 || !is_told(t) || !list_is_empty(&t->in_told))
+		return;
+	list_add(&a->told, &t->in_told);
+	if (++a->n_told > h->keep && list_is_empty(&a->trim.node))
+		event_queue(h, &a->trim);
+}
+
+/* One that a lease holds stays this time; a later one's report comes by again. */
+void agent_trim(errand_host *h, struct agent *a)
+{
+	bool is_any = false;
+
+	list_each(node, &a->told)
+	{
+		struct task *t = list_entry(node, struct task, in_told);
+
+		if (a->n_told <= h->keep)
+			break;
+		if (!list_is_empty(&t->holds))
+			continue;
+		task_free(h, t);
+		is_any = true;
+	}
+	if (is_any)
+		task_changed(h, a);
 }
 
 int errand_task_drop(errand_host *h, errand_task task, errand_error **ret_err)
@@ -246,7 +293,7 @@ int errand_task_drop(errand_host *h, errand_task task, errand_error **ret_err)
 		return error_make(ret_err, &h->mem, ERRAND_EGONE, "no such task");
 	if (!status_is_terminal(t->status))
 		return error_make(ret_err, &h->mem, ERRAND_ESTATE, "the task is live");
-	if (!t->reported)
+	if (!is_told(t))
 		return error_make(ret_err, &h->mem, ERRAND_ESTATE,
 				  "the task's end is not yet reported");
 	if (!list_is_empty(&t->holds))

@@ -34,7 +34,7 @@ struct key {
 
 static const struct key keys[] = {
 	KEY(limits, live_tasks, 32, 0, 1000000),
-	KEY(limits, finished_tasks, 100, 0, 1000000),
+	KEY(limits, finished_tasks, 100, 1, 1000000),
 	KEY(bash, output_limit, 10000, 0, TIB),
 	KEY(bash, foreground_ms, 45000, 1, DAY_MS),
 	KEY(bash, grace_ms, 3000, 0, DAY_MS),

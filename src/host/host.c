@@ -102,7 +102,6 @@ static void turn(struct host *h)
 		while (errand_run(h->core, clock_mono_ms(), clock_wall_ms(), 0) > 0)
 			;
 		h->client->type->flush(h->client);
-		owners_trim(&h->owners);
 		/* Nothing is begun for a client that has just turned out to be gone. */
 		if (!has_work(h) && !atomic_load(&h->is_leaving))
 			run_flush(h->run);
@@ -221,19 +220,11 @@ static int mcp_agent(void *ud, const char *owner, size_t len, errand_agent *ret,
 	return owners_agent(&h->owners, owner, len, ret, err);
 }
 
-static void mcp_told(void *ud, errand_agent agent, const char *id, size_t len)
-{
-	struct host *h = ud;
-
-	owners_told(&h->owners, agent, id, len);
-}
-
 static const struct mcp_ops client_ops = {
 	.send = mcp_send,
 	.unsend = mcp_unsend,
 	.is_behind = mcp_is_behind,
 	.agent = mcp_agent,
-	.told = mcp_told,
 };
 
 /* ---- what the core and the producers ask for ---- */
@@ -261,13 +252,6 @@ static const struct run_context *context_of(void *ud, errand_agent agent)
 	return &h->context;
 }
 
-static void task_ended(void *ud, errand_agent owner, errand_task t)
-{
-	struct host *h = ud;
-
-	owners_task_ended(&h->owners, owner, t);
-}
-
 /* ---- start-up ---- */
 
 static int start_core(struct host *h, struct err *err)
@@ -279,18 +263,17 @@ static int start_core(struct host *h, struct err *err)
 		.message_id = message_id,
 		.ud = h,
 	};
-	char config[128];
+	char config[128], live[32] = "null";
 	errand_error *e = NULL;
 	errand_reg reg;
 	int rc;
 
 	if (h->config.live_tasks > 0)
-		(void)snprintf(config, sizeof(config),
-			       "{\"maxConcurrentTasksPerOwner\":%lld}",
-			       (long long)h->config.live_tasks);
-	else
-		(void)snprintf(config, sizeof(config),
-			       "{\"maxConcurrentTasksPerOwner\":null}");
+		(void)snprintf(live, sizeof(live), "%lld", (long long)h->config.live_tasks);
+	(void)snprintf(
+		config, sizeof(config),
+		"{\"maxConcurrentTasksPerOwner\":%s,\"maxFinishedTasksPerOwner\":%lld}",
+		live, (long long)h->config.finished_tasks);
 	o.config_json = (errand_str){config, ERRAND_NUL};
 	rc = errand_host_new(&o, &h->core, &e);
 	if (rc == 0) {
@@ -306,8 +289,7 @@ static int start_core(struct host *h, struct err *err)
 		errand_error_free(e);
 		return -ERR_STATE;
 	}
-	if (owners_watch(&h->owners, h->core) < 0)
-		return err_set(err, ERR_STATE, "cannot watch tasks end");
+	h->owners.host = h->core;
 	return 0;
 }
 
@@ -321,7 +303,6 @@ static int start_bash(struct host *h, struct err *err)
 		.log_tail = (uint64_t)h->config.log_tail,
 		.withheld = (const char *const *)h->config.withheld,
 		.context = context_of,
-		.ended = task_ended,
 		.ud = h,
 	};
 	autofree char *shim = ident_shim(err);
@@ -428,7 +409,6 @@ static int start(struct host *h, const struct host_options *o, struct err *err)
 	take_context(h);
 	raise_fd_limit();
 	h->owner = ident_owner(o->session);
-	owners_init(&h->owners, h->config.finished_tasks);
 	rc = state_open(&h->state, state && *state ? state : NULL, err);
 	if (rc == 0)
 		rc = start_core(h, err);
@@ -508,7 +488,7 @@ int host_serve_stdio(const struct host_options *o)
 		/* From here on also one that comes too early leaves nothing behind. */
 		(void)uv_signal_start(&h.signals[i], on_signal, signals[i]);
 	}
-	owners_init(&h.owners, 0);
+	owners_init(&h.owners);
 	rc = start(&h, o, &err);
 	if (rc == 0)
 		(void)uv_run(&h.loop, UV_RUN_DEFAULT);

@@ -118,10 +118,8 @@ static void call_commit(struct call *c)
 	if (c->lease)
 		(void)errand_lease_commit(m->server->host, c->lease);
 	claim_commit(c->claim);
-	if (c->shown.len > 0) {
+	if (c->shown.len > 0)
 		notices_withdraw(m->server, c->agent, &c->shown);
-		m->ops.told(m->ud, c->agent, c->shown.data, c->shown.len);
-	}
 	call_free(c);
 }
 

@@ -54,8 +54,6 @@ struct mcp_ops {
 	/* The agent that @owner names; a NULL name is the client's own. ERR_LIMIT: too many. */
 	int (*agent)(void *ud, const char *owner, size_t len, errand_agent *ret,
 		     struct err *err);
-	/* A delivered reply has shown @agent the end of the task that it calls @id. */
-	void (*told)(void *ud, errand_agent agent, const char *id, size_t len);
 };
 
 struct mcp *mcp_new(struct mcp_server *s, const struct mcp_ops *ops, void *ud);

@@ -24,8 +24,6 @@ struct bash_config {
 	const char *const *withheld;
 	/* What the client of @agent hands on. Valid until the next call. */
 	const struct run_context *(*context)(void *ud, errand_agent agent);
-	/* PURE. An ended task's record may be dropped now (D15 is the host's). May be NULL. */
-	void (*ended)(void *ud, errand_agent owner, errand_task t);
 	void *ud;
 };
 

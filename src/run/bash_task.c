@@ -108,8 +108,6 @@ static void on_end(void *ud, struct run_task *run, const struct run_end *end)
 	(void)errand_settle(b->host, t->task, status, buf_text(&detail), detail.len, NULL,
 			    0);
 	buf_release(&detail);
-	if (b->config.ended)
-		b->config.ended(b->config.ud, t->owner, t->task);
 }
 
 static int producer_start(void *ud, errand_host *h, errand_task task, errand_error *e)

@@ -40,7 +40,7 @@ static void move(char what)
 			job_ends(&t, jobs[ended++]);
 		break;
 	case 'o':
-		(void)snprintf(t.output, sizeof(t.output), "%s\"\n\x01", t.told);
+		(void)snprintf(t.output, sizeof(t.output), "%zu\"\n\x01", started);
 		break;
 	default:
 		mcp_line_too_long(t.mcp);

@@ -26,7 +26,6 @@ struct talk {
 	char *lines[TALK_LINES];     /* sent, oldest first */
 	uint64_t tokens[TALK_LINES]; /* 0: taken, or needs no word about it */
 	size_t count;
-	char told[64]; /* the last task whose end was shown */
 	struct {
 		char name[64];
 		errand_agent agent;
@@ -91,14 +90,6 @@ static int talk_agent(void *ud, const char *owner, size_t len, errand_agent *ret
 		       owner);
 	*ret = t->owners[i].agent;
 	return 0;
-}
-
-static void talk_told(void *ud, errand_agent agent, const char *id, size_t len)
-{
-	struct talk *t = ud;
-
-	(void)agent;
-	(void)snprintf(t->told, sizeof(t->told), "%.*s", (int)len, id);
 }
 
 static void talk_work(struct talk *t)
@@ -223,7 +214,7 @@ static inline void job_ends(struct talk *t, errand_task task)
 static inline void talk_open(struct talk *t, bool is_legacy_only)
 {
 	static const struct mcp_ops ops = {talk_send, talk_unsend, talk_is_behind,
-					   talk_agent, talk_told};
+					   talk_agent};
 	struct errand_host_options o = {.size = sizeof(o), .abi = ERRAND_ABI};
 	struct mcp_server_options so = {.version = "1.2.3",
 					.is_legacy_only = is_legacy_only};

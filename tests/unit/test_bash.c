@@ -30,12 +30,14 @@ static const struct run_context *context_of(void *ud, errand_agent agent)
 	return &s->w->context;
 }
 
-static void ended(void *ud, errand_agent owner, errand_task t)
+static int ended(void *ud, errand_host *h, errand_reg self, errand_agent owner,
+		 const char *json, size_t len, errand_error *e)
 {
 	struct shell *s = ud;
 
-	(void)owner, (void)t;
+	(void)h, (void)self, (void)owner, (void)json, (void)len, (void)e;
 	s->ended++;
+	return 0;
 }
 
 static void must(int rc)
@@ -54,7 +56,6 @@ static struct bash_config config_of(struct shell *s, uint64_t limit)
 		.log_tail = 1 << 20,
 		.withheld = s->withheld,
 		.context = context_of,
-		.ended = ended,
 		.ud = s,
 	};
 }
@@ -69,6 +70,7 @@ static void shell_open(struct shell *s, const struct bash_config *c)
 	must(errand_mount(s->host, 0, "{}", 2, &reg, NULL));
 	must(errand_agent_new(s->host, &a, &s->agent, NULL));
 	must(errand_agent_register(s->host, s->agent, 1, NULL));
+	must(errand_on(s->host, 0, ERRAND_ON_DONE, ended, s, NULL, &reg, NULL));
 	must(bash_install(s->host, s->w->run, c, &s->bash, NULL));
 }
 
