@@ -472,7 +472,7 @@ int host_serve_stdio(const struct host_options *o)
 
 	if (!has_standard_fds()) {
 		fprintf(stderr, "errand: stdin, stdout and stderr have to be open\n");
-		return 2;
+		return 1;
 	}
 	rc = uv_loop_init(&h.loop);
 	if (rc < 0) {
@@ -495,5 +495,7 @@ int host_serve_stdio(const struct host_options *o)
 	else
 		fprintf(stderr, "errand: %s\n", err.msg);
 	finish(&h);
-	return rc < 0 ? 2 : 0;
+	if (rc == 0)
+		return 0;
+	return rc == -ERR_ARG ? 2 : 1;
 }

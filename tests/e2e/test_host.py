@@ -113,17 +113,17 @@ def test_an_open_foreign_or_linked_state_folder_is_refused():
             pass
         for state in (shared, linked, plain):
             done = run("mcp", "--state", state, stdin=PING)
-            equal((done.returncode, done.stdout), (2, b""))
+            equal((done.returncode, done.stdout), (1, b""))
             assert state.encode() in done.stderr, done.stderr
 
 
 def test_an_explicit_folder_that_cannot_be_written_is_an_error_with_its_path():
     for state in ("/proc/errand", "/dev/null/x"):
         done = run("mcp", "--state", state, stdin=PING)
-        equal((done.returncode, done.stdout), (2, b""))
+        equal((done.returncode, done.stdout), (1, b""))
         assert state.encode() in done.stderr, done.stderr
         done = run("mcp", stdin=PING, env={"ERRAND_STATE": state})
-        equal((done.returncode, done.stdout), (2, b""))
+        equal((done.returncode, done.stdout), (1, b""))
 
 
 def test_the_default_folder_is_below_home_whatever_xdg_says():
@@ -236,7 +236,7 @@ def test_closed_standard_descriptors_are_refused():
             shell = 'exec "$0" mcp --state "$1" %s' % closed
             done = subprocess.run(["sh", "-c", shell, ERRAND, state], input=PING, timeout=20,
                                   capture_output=True, check=False)
-            equal((done.returncode, done.stdout), (2, b""))
+            equal((done.returncode, done.stdout), (1, b""))
         equal(os.listdir(state), [])
 
 
