@@ -106,6 +106,7 @@ TEST(ill_formed_text_is_refused)
 	CHECK_INT(VERDICT("\"\\ud800\""), -ERR_FORMAT);
 	CHECK_INT(VERDICT("\"\xff\""), -ERR_FORMAT);
 	CHECK_INT(VERDICT("\"a\0b\""), -ERR_FORMAT);
+	CHECK_INT(VERDICT("[1\0,2]"), -ERR_FORMAT);
 	CHECK_INT(VERDICT("{\"a\":1"), -ERR_FORMAT);
 }
 
@@ -152,6 +153,8 @@ TEST(an_overflowing_number_is_lossy_not_ill_formed)
 	CHECK_INT(VERDICT("{\"a\":[-1e999, 1E+400]}"), -ERR_LOSSY);
 	CHECK_INT(VERDICT("\"1e999\""), 0);
 	CHECK_INT(VERDICT("1e999 x"), -ERR_FORMAT);
+	CHECK_INT(VERDICT("[1e999\x01]"), -ERR_FORMAT);
+	CHECK_INT(VERDICT("{\"a\":1e999\x01\0,\"b\":1}"), -ERR_FORMAT);
 	CHECK_INT(VERDICT("1e-999"), 0);
 }
 
