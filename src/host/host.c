@@ -220,11 +220,19 @@ static int mcp_agent(void *ud, const char *owner, size_t len, errand_agent *ret,
 	return owners_agent(&h->owners, owner, len, ret, err);
 }
 
+static void mcp_killed_late(void *ud, const char *id, size_t len)
+{
+	struct host *h = ud;
+
+	bash_sweep(h->bash, id, len);
+}
+
 static const struct mcp_ops client_ops = {
 	.send = mcp_send,
 	.unsend = mcp_unsend,
 	.is_behind = mcp_is_behind,
 	.agent = mcp_agent,
+	.killed_late = mcp_killed_late,
 };
 
 /* ---- what the core and the producers ask for ---- */

@@ -189,6 +189,8 @@ static int on_result(void *ud, errand_host *h, errand_call id, errand_lease l,
 		return ERRAND_HELD;
 	}
 	find_shown(c, &o);
+	if (c->is_kill && c->shown.len && c->mcp->ops.killed_late)
+		c->mcp->ops.killed_late(c->mcp->ud, buf_text(&c->shown), c->shown.len);
 	reply(c, &o);
 	return ERRAND_HELD;
 }
@@ -238,6 +240,7 @@ static void start_call(const struct request *r, const struct js *name, errand_ag
 	o.tool.ptr = js_string(name, &o.tool.len);
 	c->agent = agent;
 	c->is_list = js_string_is(name, "task_list");
+	c->is_kill = js_string_is(name, "task_kill");
 	if (errand_call_new(r->mcp->server->host, &o, &c->call, &e) < 0) {
 		c->call = 0;
 		call_drop(c);

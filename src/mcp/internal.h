@@ -102,6 +102,7 @@ struct call {
 	errand_call call; /* 0: a subscription */
 	errand_agent agent;
 	bool is_list; /* task_list: its value is not for the _meta, and tells no end */
+	bool is_kill;
 	/* Of the reply: */
 	errand_lease lease;
 	struct claim *claim;

@@ -54,6 +54,9 @@ struct mcp_ops {
 	/* The agent that @owner names; a NULL name is the client's own. ERR_LIMIT: too many. */
 	int (*agent)(void *ud, const char *owner, size_t len, errand_agent *ret,
 		     struct err *err);
+	/* task_kill was asked of a task that has ended. The contract leaves it at the answer;
+	 * what the task has left running is the producer's. NULL: nothing is. */
+	void (*killed_late)(void *ud, const char *id, size_t len);
 };
 
 struct mcp *mcp_new(struct mcp_server *s, const struct mcp_ops *ops, void *ud);

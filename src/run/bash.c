@@ -215,6 +215,7 @@ static struct bash *bash_new(errand_host *h, struct run *r, const struct bash_co
 	b->host = h;
 	b->run = r;
 	b->config = *c;
+	list_init(&b->outlived);
 	b->withheld = copy_names(c->withheld);
 	b->config.withheld = NULL;
 	(void)snprintf(b->foreground, sizeof(b->foreground), "%lld",

@@ -29,5 +29,7 @@ struct bash_config {
 
 int bash_install(errand_host *h, struct run *r, const struct bash_config *c,
 		 struct bash **ret, errand_error **ret_err);
+/* End what the ended task @id has left running; any other id is nothing to it. */
+void bash_sweep(struct bash *b, const char *id, size_t len);
 /* After errand_host_free(). NULL is fine. */
 void bash_free(struct bash *b);

@@ -8,20 +8,23 @@
 
 #include "base/buf.h"
 #include "base/json.h"
+#include "base/list.h"
 #include "run/bash.h"
 
 struct bash {
 	errand_host *host;
 	struct run *run;
 	struct bash_config config;
-	char **withheld;     /* a copy; NULL-terminated */
-	char *found_in;      /* the PATH in which bash has been found */
-	char *limit_json;    /* NULL: no limit */
-	char foreground[24]; /* foreground_ms as JSON */
+	char **withheld;      /* a copy; NULL-terminated */
+	char *found_in;       /* the PATH in which bash has been found */
+	char *limit_json;     /* NULL: no limit */
+	char foreground[24];  /* foreground_ms as JSON */
+	struct list outlived; /* ended tasks of which something is left: bash_task.node */
 };
 
 /* One command; owned by its record in the core, which destroys it. */
 struct bash_task {
+	struct list node; /* in bash.outlived, or in none */
 	struct bash *bash;
 	errand_task task;
 	errand_agent owner;

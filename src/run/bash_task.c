@@ -105,6 +105,8 @@ static void on_end(void *ud, struct run_task *run, const struct run_end *end)
 
 	(void)run;
 	t->is_ended = true;
+	if (end->processes_left || end->is_unproved)
+		list_add(&b->outlived, &t->node);
 	(void)errand_settle(b->host, t->task, status, buf_text(&detail), detail.len, NULL,
 			    0);
 	buf_release(&detail);
@@ -137,10 +139,22 @@ static void producer_destroy(void *ud)
 {
 	struct bash_task *t = ud;
 
+	list_del(&t->node);
 	if (t->run)
 		run_drop(t->run);
 	mem_free(NULL, t->id);
 	mem_free(NULL, t);
+}
+
+void bash_sweep(struct bash *b, const char *id, size_t len)
+{
+	list_each(node, &b->outlived)
+	{
+		struct bash_task *t = list_entry(node, struct bash_task, node);
+
+		if (strlen(t->id) == len && memcmp(t->id, id, len) == 0)
+			run_kill(t->run);
+	}
 }
 
 static int start_task(struct bash_task *t, const struct bash_request *request,
@@ -194,6 +208,7 @@ int bash_start(struct bash *b, errand_agent owner, const struct bash_request *re
 	};
 	struct bash_task *t = mem_new(NULL, sizeof(*t));
 
+	list_init(&t->node);
 	t->bash = b;
 	t->owner = owner;
 	t->spec = &spec;

@@ -102,13 +102,43 @@ static void put_wait_status(struct buf *out, int wait_status)
 		buf_addf(out, "exit code: %d", WEXITSTATUS(wait_status));
 }
 
-static void put_killed(struct buf *out, const struct run_end *end)
+/* Behind what the main process came to: who has outlived it. */
+static void put_left(struct buf *out, const struct run_end *end)
+{
+	if (end->processes_left)
+		buf_addf(out, ", %u process%s left", end->processes_left,
+			 end->processes_left == 1 ? "" : "es");
+}
+
+static bool is_incomplete(const struct run_end *end)
+{
+	return end->processes_left || end->is_unproved;
+}
+
+static void put_incomplete(struct buf *out, const struct run_end *end)
 {
 	if (end->processes_left)
 		buf_addf(out, "kill incomplete: %u left (pid %d, uid %d)",
 			 end->processes_left, end->left_pid, end->left_uid);
 	else
+		buf_adds(out, "kill not proved: there is no /proc");
+}
+
+static void put_killed(struct buf *out, const struct run_end *end)
+{
+	if (is_incomplete(end))
+		put_incomplete(out, end);
+	else
 		put_wait_status(out, end->wait_status);
+}
+
+static void put_timed_out(struct buf *out, const struct run_end *end)
+{
+	buf_addf(out, "timed out after %lldms", (long long)end->deadline_ms);
+	if (!is_incomplete(end))
+		return;
+	buf_adds(out, ", ");
+	put_incomplete(out, end);
 }
 
 /* A path in a reason may hold anything. */
@@ -127,15 +157,17 @@ int bash_outcome(const struct run_end *end, struct buf *ret_detail)
 	switch (end->cause) {
 	case RUN_EXIT:
 		put_wait_status(ret_detail, end->wait_status);
+		put_left(ret_detail, end);
 		return ERRAND_COMPLETED;
 	case RUN_SIGNAL:
 		put_wait_status(ret_detail, end->wait_status);
+		put_left(ret_detail, end);
 		return ERRAND_KILLED;
 	case RUN_KILL:
 		put_killed(ret_detail, end);
 		return ERRAND_KILLED;
 	case RUN_DEADLINE:
-		buf_addf(ret_detail, "timed out after %lldms", (long long)end->deadline_ms);
+		put_timed_out(ret_detail, end);
 		return ERRAND_KILLED;
 	case RUN_NOT_STARTED:
 		put_one_line(ret_detail, end->why);

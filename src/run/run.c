@@ -194,6 +194,7 @@ void run_settle_record(struct run_task *t, const struct proto_record *record)
 		.processes_left = record->processes_left,
 		.left_pid = record->left_pid,
 		.left_uid = record->left_uid,
+		.is_unproved = record->flags & PROTO_NOT_PROVED,
 		.started_ms = record->started_ms,
 		.ended_ms = record->ended_ms,
 	};
@@ -201,7 +202,7 @@ void run_settle_record(struct run_task *t, const struct proto_record *record)
 	_Static_assert(sizeof(end.why) == sizeof(record->why), "a reason fits");
 	memcpy(end.why, record->why, sizeof(end.why));
 	/* A shim that stays with what is left still takes a kill. */
-	if (!(record->flags & PROTO_ATTACHED_LEFT) && !record->processes_left)
+	if (!(record->flags & (PROTO_ATTACHED_LEFT | PROTO_NOT_PROVED)))
 		disconnect(t);
 	run_settle(t, &end);
 }

@@ -54,8 +54,10 @@ struct run_end {
 	char why[200];       /* NOT_STARTED, LOST: the reason, one line */
 	int64_t deadline_ms; /* DEADLINE: the limit that passed */
 	uint64_t bytes_seen, bytes_dropped;
-	uint32_t processes_left;      /* 0 unless the kill was incomplete */
+	/* EXIT, SIGNAL: in the task's session or with its pipe; KILL, DEADLINE: not to be ended. */
+	uint32_t processes_left;
 	int32_t left_pid, left_uid;   /* one of them */
+	bool is_unproved;             /* KILL, DEADLINE: nobody could count what is left */
 	int64_t started_ms, ended_ms; /* wall */
 };
 

@@ -67,6 +67,7 @@ enum proto_cause {
 #define PROTO_ATTACHED_LEFT                                                                \
 	1u /* the main process is gone, others use its session or pipe */
 #define PROTO_LOG_CUT_SHORT 2u /* the drain ended before the end of the output */
+#define PROTO_NOT_PROVED 4u    /* killed, but without /proc nobody can count what is left */
 
 typedef uint32_t proto_u32;
 typedef uint64_t proto_u64;
@@ -94,7 +95,7 @@ typedef int64_t proto_i64;
 	F(u64, cpu_us)         /* of the main process and what it waited for */            \
 	F(u64, peak_kib)       /* the largest of these */                                  \
 	F(u32, log_errno)      /* why the log stopped; 0: it did not */                    \
-	F(u32, processes_left) /* after a kill that could not reach all */                 \
+	F(u32, processes_left) /* attached ones; after a kill: what it could not end */    \
 	F(i32, left_pid)       /* one of them */                                           \
 	F(i32, left_uid)
 

@@ -68,9 +68,10 @@ struct shim {
 	int64_t started_mono_ms;
 
 	bool is_main_gone, is_tree_gone;
-	bool is_kill_asked; /* the tree goes, whatever that takes */
-	bool is_sweep_due;  /* asked for while the end was being recorded */
-	bool is_discarded;  /* the folder goes, too */
+	bool is_kill_asked;  /* the tree goes, whatever that takes */
+	bool is_sweep_asked; /* after the end: what is attached goes */
+	bool is_sweep_due;   /* asked for while the end was being recorded */
+	bool is_discarded;   /* the folder goes, too */
 	bool is_done;
 };
 

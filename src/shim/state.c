@@ -41,15 +41,35 @@ static enum state stay(struct shim *s)
 	return s->state;
 }
 
-/* ---- the end, and after it ---- */
+/* ---- who is meant ---- */
 
-/* Nothing that uses the task's session or pipe is left: others go their own way. */
+static struct tree_scope scope_of(const struct shim *s, bool only_attached)
+{
+	return (struct tree_scope){
+		.only_attached = only_attached,
+		.session = s->record.pid,
+		.group = s->is_main_gone ? 0 : s->record.pid,
+		.pipe_fd = s->output_fd,
+	};
+}
+
+/* A kill takes the whole tree; a sweep after the end leaves alone what has cut all ties. */
+static struct tree_scope victims(const struct shim *s)
+{
+	return scope_of(s, !s->is_kill_asked);
+}
+
+/* Something that uses the task's session or pipe is left: others go their own way. */
 static bool is_attended(const struct shim *s)
 {
+	struct tree_scope attached = scope_of(s, true);
+
 	if (s->is_tree_gone)
 		return false;
-	return s->output_fd >= 0 || tree_count(s->record.pid).in_session > 0;
+	return s->output_fd >= 0 || tree_count(&attached).count > 0;
 }
+
+/* ---- the end, and after it ---- */
 
 static enum state look_again(struct shim *s)
 {
@@ -66,8 +86,10 @@ static enum state look_again(struct shim *s)
 
 static enum state ended_timeout(struct shim *s)
 {
-	if (s->is_kill_asked)
-		tree_kill();
+	struct tree_scope scope = victims(s);
+
+	if (s->is_kill_asked || s->is_sweep_asked)
+		tree_kill(&scope);
 	return look_again(s);
 }
 
@@ -79,21 +101,39 @@ static enum state begin_ended(struct shim *s)
 
 static enum state begin_stop(struct shim *s)
 {
-	s->is_kill_asked = true;
-	tree_terminate();
+	struct tree_scope scope = victims(s);
+
+	tree_terminate(&scope);
 	set_timer(s, s->spec.grace_ms);
 	return STOPPING;
 }
 
 static enum state sweep_asked(struct shim *s)
 {
-	return s->is_tree_gone ? ENDED : begin_stop(s);
+	s->is_sweep_asked = true;
+	return s->is_kill_asked || is_attended(s) ? begin_stop(s) : begin_ended(s);
+}
+
+static void note_left(struct shim *s)
+{
+	struct tree_scope scope = victims(s);
+	struct tree_left left;
+
+	if (s->is_tree_gone)
+		return;
+	left = tree_count(&scope);
+	s->record.processes_left = left.count;
+	s->record.left_pid = left.pid;
+	s->record.left_uid = (int32_t)left.uid;
+	if (left.is_uncounted && s->is_kill_asked)
+		s->record.flags |= PROTO_NOT_PROVED;
+	if (left.count || s->output_fd >= 0)
+		s->record.flags |= PROTO_ATTACHED_LEFT;
 }
 
 static enum state finish(struct shim *s)
 {
-	if (is_attended(s))
-		s->record.flags |= PROTO_ATTACHED_LEFT;
+	note_left(s);
 	shim_announce(s);
 	return s->is_sweep_due ? sweep_asked(s) : begin_ended(s);
 }
@@ -131,12 +171,14 @@ static enum state main_ended(struct shim *s)
 static enum state kill_asked(struct shim *s)
 {
 	s->record.cause = PROTO_CAUSE_KILL;
+	s->is_kill_asked = true;
 	return begin_stop(s);
 }
 
 static enum state deadline_passed(struct shim *s)
 {
 	s->record.cause = PROTO_CAUSE_DEADLINE;
+	s->is_kill_asked = true;
 	return begin_stop(s);
 }
 
@@ -155,32 +197,42 @@ static enum state all_gone(struct shim *s)
 	return drain(s);
 }
 
+/* A sweep is over when nothing is attached any more. */
+static bool is_swept(const struct shim *s)
+{
+	return s->record.state == PROTO_ENDED && !s->is_kill_asked && !is_attended(s);
+}
+
+static enum state less_is_left(struct shim *s)
+{
+	return is_swept(s) ? begin_ended(s) : STOPPING;
+}
+
 static enum state kill_incomplete(struct shim *s)
 {
-	struct tree_left left = tree_count(s->record.pid);
-
-	if (s->record.state == PROTO_ENDED)
-		return begin_ended(s);
-	s->record.processes_left = left.count;
-	s->record.left_pid = left.pid;
-	s->record.left_uid = (int32_t)left.uid;
-	return drain(s);
+	return s->record.state == PROTO_ENDED ? begin_ended(s) : drain(s);
 }
 
 static enum state kill_round(struct shim *s)
 {
+	struct tree_scope scope = victims(s);
+
+	if (is_swept(s))
+		return begin_ended(s);
 	if (clock_mono_ms() >= s->kill_until_ms)
 		return kill_incomplete(s);
-	tree_kill_children();
+	tree_kill_children(&scope);
 	set_timer(s, next_pause(s, ROUND_MAX_MS));
 	return KILLING;
 }
 
 static enum state grace_is_over(struct shim *s)
 {
+	struct tree_scope scope = victims(s);
+
 	s->kill_until_ms = clock_mono_ms() + KILL_BOUND_MS;
 	s->pause_ms = ROUND_MS;
-	tree_kill();
+	tree_kill(&scope);
 	set_timer(s, ROUND_MS);
 	return KILLING;
 }
@@ -205,9 +257,9 @@ static step_fn *const table[N_STATES][N_EVENTS] = {
 	[STOPPING] =
 		{
 			[EV_MAIN_GONE] = stay, /* the tree is to end, not only its root */
-			[EV_REAPED] = stay,
+			[EV_REAPED] = less_is_left,
 			[EV_TREE_GONE] = all_gone,
-			[EV_OUTPUT_END] = stay,
+			[EV_OUTPUT_END] = less_is_left,
 			[EV_TIMEOUT] = grace_is_over,
 			[EV_DEADLINE] = stay,
 			[EV_KILL] = stay,
@@ -217,7 +269,7 @@ static step_fn *const table[N_STATES][N_EVENTS] = {
 			[EV_MAIN_GONE] = stay,
 			[EV_REAPED] = orphans_came_up,
 			[EV_TREE_GONE] = all_gone,
-			[EV_OUTPUT_END] = stay,
+			[EV_OUTPUT_END] = kill_round,
 			[EV_TIMEOUT] = kill_round,
 			[EV_DEADLINE] = stay,
 			[EV_KILL] = stay,

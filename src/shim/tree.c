@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 #include "shim/tree.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
+#include <stddef.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "shim/procfs.h"
+
 /* More than this in one walk are met in the rounds that follow it. */
 #define TREE_MAX 8192
+/* Only where /proc has no lists of children. */
+#define ALL_MAX 65536
 
 struct process {
 	pid_t pid, parent;
@@ -20,122 +21,69 @@ struct process {
 /* In the order of a walk in breadth: a parent stands before its children. */
 static struct process found[TREE_MAX];
 static size_t n_found;
+static struct process all[ALL_MAX];
+static size_t n_all;
 
-/* What /proc/<pid>/stat tells. */
-struct stat_line {
-	char state;
-	pid_t parent, session;
-};
-
-/* ---- reading /proc ---- */
-
-static ssize_t read_file(const char *path, char *buf, size_t size)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n;
-
-	if (fd < 0)
-		return -1;
-	n = read(fd, buf, size - 1);
-	(void)close(fd);
-	if (n >= 0)
-		buf[n] = 0;
-	return n;
-}
-
-/* The name in the second field may hold anything: the last ')' ends it. */
-static bool read_stat(pid_t pid, struct stat_line *ret)
-{
-	char path[64], buf[512], *at, *end;
-
-	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	if (read_file(path, buf, sizeof(buf)) <= 0)
-		return false;
-	at = strrchr(buf, ')');
-	if (!at || at[1] != ' ' || !at[2])
-		return false;
-	ret->state = at[2];
-	ret->parent = (pid_t)strtol(at + 3, &end, 10);
-	(void)strtol(end, &end, 10); /* group */
-	ret->session = (pid_t)strtol(end, NULL, 10);
-	return true;
-}
-
-static void add(pid_t pid, pid_t parent)
+static void add_found(pid_t pid, pid_t parent)
 {
 	if (n_found < TREE_MAX)
 		found[n_found++] = (struct process){pid, parent};
 }
 
-/* Add the numbers of a `children` file, which is read in pieces. */
-static void add_children_of_thread(pid_t pid, const char *thread)
+static void add_to_all(pid_t pid, pid_t parent)
 {
-	char path[96], buf[4096];
-	pid_t number = 0;
-	ssize_t n;
-	int fd;
-
-	(void)snprintf(path, sizeof(path), "/proc/%d/task/%s/children", (int)pid, thread);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return;
-	while ((n = read(fd, buf, sizeof(buf))) > 0) {
-		for (ssize_t i = 0; i < n; i++) {
-			if (buf[i] >= '0' && buf[i] <= '9') {
-				number = number * 10 + (buf[i] - '0');
-			} else if (number) {
-				add(number, pid);
-				number = 0;
-			}
-		}
-	}
-	(void)close(fd);
+	if (n_all < ALL_MAX)
+		all[n_all++] = (struct process){pid, parent};
 }
 
-/* As getdents64 fills it in; opendir() would allocate. */
-struct entry {
-	uint64_t ino;
-	int64_t off;
-	unsigned short len;
-	unsigned char type;
-	char name[];
+/* ---- finding ---- */
+
+/* The lists of children, or a picture of all processes instead. */
+enum source {
+	BY_LISTS,
+	BY_PARENTS,
+	BY_NOTHING,
 };
 
-static void add_children(pid_t pid)
+static void find_in_picture(pid_t parent)
 {
-	_Alignas(struct entry) char buf[2048];
-	char path[64];
-	long n;
-	int fd;
+	for (size_t i = 0; i < n_all; i++)
+		if (all[i].parent == parent)
+			add_found(all[i].pid, parent);
+}
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return;
-	while ((n = syscall(SYS_getdents64, fd, buf, sizeof(buf))) > 0) {
-		for (long at = 0; at < n;) {
-			const struct entry *e =
-				(const struct entry *)(const void *)(buf + at);
+static enum source find_children(void)
+{
+	n_found = n_all = 0;
+	if (procfs_children(getpid(), add_found))
+		return BY_LISTS;
+	if (!procfs_all(add_to_all))
+		return BY_NOTHING;
+	find_in_picture(getpid());
+	return BY_PARENTS;
+}
 
-			if (e->name[0] != '.')
-				add_children_of_thread(pid, e->name);
-			at += e->len;
-		}
+static enum source find_tree(void)
+{
+	enum source source = find_children();
+
+	for (size_t i = 0; i < n_found; i++) {
+		if (source == BY_LISTS)
+			(void)procfs_children(found[i].pid, add_found);
+		else
+			find_in_picture(found[i].pid);
 	}
-	(void)close(fd);
+	return source;
 }
 
-static void find_children(void)
+static bool is_in(const struct tree_scope *scope, pid_t pid, const struct procfs_stat *st)
 {
-	n_found = 0;
-	add_children(getpid());
-}
+	struct stat pipe;
 
-static void find_all(void)
-{
-	find_children();
-	for (size_t i = 0; i < n_found; i++)
-		add_children(found[i].pid);
+	if (!scope->only_attached || st->session == scope->session)
+		return true;
+	return scope->pipe_fd >= 0 && fstat(scope->pipe_fd, &pipe) == 0 &&
+	       procfs_has_file(pid, pipe.st_dev, pipe.st_ino);
 }
 
 /* ---- signals ---- */
@@ -145,71 +93,88 @@ static void find_all(void)
  * found, or has come up to the shim meanwhile, it is ours; a stranger with a recycled
  * number is neither.
  */
-static void signal_pinned(const struct process *p, const int *signals)
+static void signal_pinned(const struct tree_scope *scope, const struct process *p,
+			  const int *signals)
 {
 	int fd = (int)syscall(SYS_pidfd_open, p->pid, 0);
-	struct stat_line st;
+	struct procfs_stat st;
 
 	if (fd < 0)
 		return;
-	if (read_stat(p->pid, &st) && (st.parent == p->parent || st.parent == getpid())) {
+	if (procfs_stat(p->pid, &st) && (st.parent == p->parent || st.parent == getpid()) &&
+	    is_in(scope, p->pid, &st)) {
 		for (; *signals; signals++)
 			(void)syscall(SYS_pidfd_send_signal, fd, *signals, NULL, 0);
 	}
 	(void)close(fd);
 }
 
-static void signal_found(const int *signals)
+static void signal_child(const struct tree_scope *scope, pid_t pid, const int *signals)
+{
+	struct procfs_stat st;
+
+	if (scope->only_attached && (!procfs_stat(pid, &st) || !is_in(scope, pid, &st)))
+		return;
+	for (; *signals; signals++)
+		(void)kill(pid, *signals);
+}
+
+static void signal_found(const struct tree_scope *scope, const int *signals)
 {
 	pid_t self = getpid();
 
 	for (size_t i = 0; i < n_found; i++) {
-		if (found[i].parent != self) {
-			signal_pinned(&found[i], signals);
-			continue;
-		}
-		for (const int *s = signals; *s; s++)
-			(void)kill(found[i].pid, *s);
+		if (found[i].parent == self)
+			signal_child(scope, found[i].pid, signals);
+		else
+			signal_pinned(scope, &found[i], signals);
 	}
 }
 
-void tree_terminate(void)
+/* Its number is the main process': only as long as that is unreaped, nobody else has it. */
+static void signal_group(const struct tree_scope *scope, const int *signals)
 {
-	find_all();
-	signal_found((const int[]){SIGTERM, SIGCONT, 0});
+	for (; scope->group && *signals; signals++)
+		(void)kill(-scope->group, *signals);
 }
 
-void tree_kill(void)
+static void signal_all(const struct tree_scope *scope, enum source source,
+		       const int *signals)
 {
-	find_all();
-	signal_found((const int[]){SIGKILL, 0});
+	if (source == BY_NOTHING)
+		signal_group(scope, signals);
+	else
+		signal_found(scope, signals);
 }
 
-void tree_kill_children(void)
+void tree_terminate(const struct tree_scope *scope)
 {
-	find_children();
-	signal_found((const int[]){SIGKILL, 0});
+	signal_all(scope, find_tree(), (const int[]){SIGTERM, SIGCONT, 0});
 }
 
-struct tree_left tree_count(pid_t session)
+void tree_kill(const struct tree_scope *scope)
 {
-	struct tree_left left = {0};
-	struct stat_line line;
-	struct stat st;
-	char path[64];
+	signal_all(scope, find_tree(), (const int[]){SIGKILL, 0});
+}
 
-	find_all();
+void tree_kill_children(const struct tree_scope *scope)
+{
+	signal_all(scope, find_children(), (const int[]){SIGKILL, 0});
+}
+
+struct tree_left tree_count(const struct tree_scope *scope)
+{
+	struct tree_left left = {.is_uncounted = find_tree() == BY_NOTHING};
+	struct procfs_stat st;
+
 	for (size_t i = 0; i < n_found; i++) {
-		if (!read_stat(found[i].pid, &line) || line.state == 'Z' ||
-		    line.state == 'X')
+		if (!procfs_stat(found[i].pid, &st) || procfs_is_dead(&st) ||
+		    !is_in(scope, found[i].pid, &st))
 			continue;
 		left.count++;
-		if (line.session == session)
-			left.in_session++;
 		left.pid = found[i].pid;
 	}
-	(void)snprintf(path, sizeof(path), "/proc/%d", (int)left.pid);
-	if (left.pid && stat(path, &st) == 0)
-		left.uid = st.st_uid;
+	if (left.pid)
+		left.uid = procfs_uid(left.pid);
 	return left;
 }

@@ -5,24 +5,38 @@
  * The shim is their subreaper: whatever they fork, setsid or orphan, they stay its
  * descendants. An unreaped child's number cannot be reused, so children are signalled by
  * pid; deeper ones through a pidfd, after their parent has been looked at again.
+ *
+ * They are found through /proc: by its lists of children, or, where the kernel keeps none,
+ * by the parent of every process. Without a /proc only the main process' group can be
+ * signalled, and only waitpid() can tell that nothing is left.
  */
 #pragma once
 
-#include <stddef.h>
+#include <stdbool.h>
 #include <sys/types.h>
 
-struct tree_left {
-	unsigned count;      /* living processes */
-	unsigned in_session; /* of these, in the given session */
-	pid_t pid;           /* one of them, 0: none */
-	uid_t uid;
+/*
+ * Whom a signal or a count is for. @only_attached: of the tree, those in @session or with
+ * a descriptor of @pipe_fd's pipe (-1: nobody has one); else all of it.
+ */
+struct tree_scope {
+	bool only_attached;
+	pid_t session;
+	pid_t group; /* for want of a /proc; 0 once its first process has been reaped */
+	int pipe_fd;
 };
 
-/* SIGTERM to all, parents before their children; then SIGCONT: a stopped one must see it. */
-void tree_terminate(void);
-/* SIGKILL to all. */
-void tree_kill(void);
+struct tree_left {
+	unsigned count;    /* living processes */
+	pid_t pid;         /* one of them, 0: none */
+	uid_t uid;         /* its owner */
+	bool is_uncounted; /* nobody can look */
+};
+
+/* SIGTERM, parents before their children; then SIGCONT: a stopped one must see it. */
+void tree_terminate(const struct tree_scope *scope);
+void tree_kill(const struct tree_scope *scope);
 /* SIGKILL to the shim's own children: orphans come up to it as their parents die. */
-void tree_kill_children(void);
+void tree_kill_children(const struct tree_scope *scope);
 /* Look without touching. */
-struct tree_left tree_count(pid_t session);
+struct tree_left tree_count(const struct tree_scope *scope);

@@ -109,6 +109,19 @@ def test_a_grandchild_with_the_pipe_keeps_no_task_alive():
         assert text.startswith("done\n[status: completed, exit code: 0"), text
 
 
+def test_what_outlives_a_command_is_counted_and_goes_with_a_kill():
+    with client(ERRAND_BASH_GRACE_MS="200") as c:
+        task = start(c, "sleep 600 & echo $!")
+        text = c.text("task_output", task_id=task, wait=True, timeout_ms=10000)
+        pid = int(text.splitlines()[0])
+        end = "[status: completed, exit code: 0, 1 process left]"
+        equal(text.splitlines()[1], end)
+        assert alive(pid)
+        equal(c.text("task_kill", task_id=task),
+              "task %s had already finished %s" % (task, end))
+        wait_for(lambda: not alive(pid), 5, "the end of what was left")
+
+
 def test_an_end_nobody_asked_about_is_announced_once():
     with client() as c:
         task = start(c, "echo hi")

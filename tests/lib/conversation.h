@@ -30,6 +30,7 @@ struct talk {
 		char name[64];
 		errand_agent agent;
 	} owners[8];
+	char killed_late[64]; /* the ended task that task_kill was last asked of */
 	/* What the test's tasks have printed; one text for all. */
 	char output[256];
 	size_t bulk; /* instead: so many line feeds */
@@ -63,6 +64,13 @@ static bool talk_unsend(void *ud, uint64_t token)
 static bool talk_is_behind(void *ud)
 {
 	return ((struct talk *)ud)->is_behind;
+}
+
+static void talk_killed_late(void *ud, const char *id, size_t len)
+{
+	struct talk *t = ud;
+
+	(void)snprintf(t->killed_late, sizeof(t->killed_late), "%.*s", (int)len, id);
 }
 
 static int talk_agent(void *ud, const char *owner, size_t len, errand_agent *ret,
@@ -214,7 +222,7 @@ static inline void job_ends(struct talk *t, errand_task task)
 static inline void talk_open(struct talk *t, bool is_legacy_only)
 {
 	static const struct mcp_ops ops = {talk_send, talk_unsend, talk_is_behind,
-					   talk_agent};
+					   talk_agent, talk_killed_late};
 	struct errand_host_options o = {.size = sizeof(o), .abi = ERRAND_ABI};
 	struct mcp_server_options so = {.version = "1.2.3",
 					.is_legacy_only = is_legacy_only};

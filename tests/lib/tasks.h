@@ -282,8 +282,10 @@ static inline bool is_alive(long pid)
 	return at && at[2] != 'Z' && at[2] != 'X';
 }
 
+typedef void (*found_fn)(pid_t pid);
+
 /* Living processes whose command line, its NULs as spaces, is @text, or holds it. */
-static inline int count_lines(const char *text, bool is_whole)
+static inline int each_line(const char *text, bool is_whole, found_fn fn)
 {
 	DIR *dir = opendir("/proc");
 	struct dirent *e;
@@ -292,21 +294,40 @@ static inline int count_lines(const char *text, bool is_whole)
 	assert_non_null(dir);
 	while ((e = readdir(dir))) {
 		char path[300], line[4096];
+		pid_t pid = (pid_t)strtol(e->d_name, NULL, 10);
 		size_t n;
 
-		if (e->d_name[0] < '1' || e->d_name[0] > '9')
+		if (pid <= 0)
 			continue;
-		(void)snprintf(path, sizeof(path), "/proc/%s/cmdline", e->d_name);
+		(void)snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
 		n = read_text(path, line, sizeof(line));
 		for (size_t i = 0; i + 1 < n; i++)
 			line[i] = line[i] ? line[i] : ' ';
-		if (n &&
-		    (is_whole ? strcmp(line, text) == 0 : strstr(line, text) != NULL) &&
-		    is_alive(strtol(e->d_name, NULL, 10)))
-			count++;
+		if (!n || !is_alive(pid) ||
+		    !(is_whole ? strcmp(line, text) == 0 : strstr(line, text) != NULL))
+			continue;
+		count++;
+		if (fn)
+			fn(pid);
 	}
 	(void)closedir(dir);
 	return count;
+}
+
+static inline int count_lines(const char *text, bool is_whole)
+{
+	return each_line(text, is_whole, NULL);
+}
+
+static inline void end_one(pid_t pid)
+{
+	(void)kill(pid, SIGKILL);
+}
+
+/* What a task was right to leave behind, a test has to end. */
+static inline void end_all(const char *command_line)
+{
+	(void)each_line(command_line, true, end_one);
 }
 
 static inline int count_alive(const char *command_line)
@@ -318,9 +339,10 @@ static inline int count_alive(const char *command_line)
 static inline const char *own_sleep(void)
 {
 	static unsigned serial;
-	static char text[64];
+	static char texts[4][64];
+	char *text = texts[++serial % 4];
 
-	(void)snprintf(text, sizeof(text), "sleep 3%03u.%d", ++serial, (int)getpid());
+	(void)snprintf(text, sizeof(texts[0]), "sleep 3%03u.%d", serial, (int)getpid());
 	return text;
 }
 

@@ -613,3 +613,34 @@ SHELL_TEST(a_disposed_owner_takes_its_tasks_along, 10000)
 	shell_until(s, count_alive(sleep) == 0);
 	shell_until(s, only_folder(s->w)[0] == 0);
 }
+
+/* ---- what outlives a command ---- */
+
+SHELL_TEST(what_outlives_a_command_is_counted_and_goes_when_asked, 10000)
+{
+	const char *sleep = own_sleep();
+	char command[200];
+
+	(void)snprintf(command, sizeof(command), "%s & %s & echo up", sleep, sleep);
+	background(s, command);
+	assert_string_equal(output(s, "bash-1", true),
+			    "up\n[status: completed, exit code: 0, 2 processes left]");
+	bash_sweep(s->bash, "bash-2", 6);
+	bash_sweep(s->bash, "bash-1", 6);
+	shell_until(s, count_alive(sleep) == 0);
+}
+
+SHELL_TEST(a_foreground_marker_tells_what_is_left, 10000)
+{
+	const char *sleep = own_sleep();
+	char command[200];
+
+	(void)snprintf(command, sizeof(command), "%s & exit 3", sleep);
+	assert_string_equal(foreground(s, command),
+			    "(no output)\n[exit code: 3, 1 process left]");
+	(void)snprintf(command, sizeof(command), "%s & kill -9 $$", sleep);
+	assert_string_equal(foreground(s, command),
+			    "(no output)\n[killed by signal: SIGKILL, 1 process left]");
+	must(errand_agent_dispose(s->host, s->agent, NULL, NULL, NULL, NULL));
+	shell_until(s, count_alive(sleep) == 0);
+}

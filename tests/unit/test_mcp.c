@@ -491,6 +491,21 @@ TEST(a_kill_of_an_ended_task_withdraws_its_notice)
 
 /* ---- owners ---- */
 
+TEST(only_a_kill_of_an_ended_task_of_ones_own_reaches_what_it_left)
+{
+	open_talk("2025-06-18");
+	(void)job(&t, NULL);
+	CHECK(has(call("1", "task_kill", READ), "requested cancellation"));
+	CHECK_STR(t.killed_late, "");
+	CHECK(has(call("2", "task_output", WAIT), "[status: killed"));
+	CHECK_STR(t.killed_late, "");
+	CHECK(has(call("3", "task_kill", "{\"task_id\":\"job-9\"}"), "unknown task"));
+	CHECK_STR(t.killed_late, "");
+	CHECK(has(call("4", "task_kill", READ), "had already finished"));
+	CHECK_STR(t.killed_late, "job-1");
+	talk_close(&t);
+}
+
 TEST(an_owner_sees_only_its_own_tasks_and_notices)
 {
 	open_talk("2025-06-18");

@@ -194,6 +194,91 @@ TASK_TEST(a_grandchild_with_the_pipe_does_not_hold_the_end_up)
 	assert_int_equal(j.ends, 1);
 }
 
+TASK_TEST(those_who_outlive_it_in_its_session_are_counted)
+{
+	const char *sleep = own_sleep();
+	char command[256];
+	struct job j;
+
+	(void)snprintf(command, sizeof(command),
+		       "%s >/dev/null 2>&1 & %s >/dev/null 2>&1 &", sleep, sleep);
+	job_run(w, &j, command);
+	assert_int_equal(j.end.cause, RUN_EXIT);
+	assert_int_equal(j.end.processes_left, 2);
+	run_kill(j.task);
+	wait_until(w, count_alive(sleep) == 0);
+	assert_int_equal(j.ends, 1);
+}
+
+TASK_TEST(who_holds_the_pipe_in_another_session_is_counted)
+{
+	const char *sleep = own_sleep();
+	char command[256];
+	struct job j;
+
+	(void)snprintf(command, sizeof(command), "setsid %s & sleep 0.1; exit 5", sleep);
+	job_run(w, &j, command);
+	assert_int_equal(WEXITSTATUS(j.end.wait_status), 5);
+	assert_int_equal(j.end.processes_left, 1);
+	run_kill(j.task);
+	wait_until(w, count_alive(sleep) == 0);
+}
+
+TASK_TEST(who_has_cut_all_ties_is_neither_counted_nor_held)
+{
+	const char *sleep = own_sleep();
+	char command[256];
+	struct proto_record r;
+	struct job j;
+
+	(void)snprintf(command, sizeof(command),
+		       "setsid %s </dev/null >/dev/null 2>&1 & sleep 0.1", sleep);
+	job_run(w, &j, command);
+	assert_int_equal(j.end.processes_left, 0);
+	read_status(only_folder(w), &r);
+	wait_until(w, !is_alive(r.shim_pid));
+	run_drop(j.task);
+	assert_int_equal(count_alive(sleep), 1);
+	end_all(sleep);
+}
+
+TASK_TEST(a_sweep_leaves_alone_who_has_cut_all_ties)
+{
+	const char *held = own_sleep(), *free = own_sleep();
+	char command[512];
+	struct proto_record r;
+	struct job j;
+
+	(void)snprintf(command, sizeof(command),
+		       "(trap '' TERM; exec %s) & setsid %s </dev/null >/dev/null 2>&1 & "
+		       "sleep 0.1",
+		       held, free);
+	job_run(w, &j, command);
+	assert_int_equal(j.end.processes_left, 1);
+	run_kill(j.task);
+	wait_until(w, count_alive(held) == 0);
+	read_status(only_folder(w), &r);
+	wait_until(w, !is_alive(r.shim_pid));
+	assert_int_equal(count_alive(free), 1);
+	end_all(free);
+}
+
+TASK_TEST(a_shim_goes_with_the_last_leftover)
+{
+	char command[512];
+	struct proto_record r;
+	struct job j;
+
+	(void)snprintf(command, sizeof(command), "(%s) >/dev/null 2>&1 &", gate_shut(w));
+	job_run(w, &j, command);
+	assert_true(j.end.processes_left >= 1); /* it sleeps by a child */
+	read_status(only_folder(w), &r);
+	assert_true(is_alive(r.shim_pid));
+	gate_open(w);
+	wait_until(w, !is_alive(r.shim_pid));
+	assert_int_equal(j.ends, 1);
+}
+
 TASK_TEST(what_a_leftover_prints_is_still_logged)
 {
 	struct job j;

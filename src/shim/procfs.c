@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+#include "shim/procfs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* ---- folders ---- */
+
+/* As getdents64 fills it in; opendir() would allocate. */
+struct entry {
+	uint64_t ino;
+	int64_t off;
+	unsigned short len;
+	unsigned char type;
+	char name[];
+};
+
+struct folder {
+	int fd;
+	long at, len;
+	_Alignas(struct entry) char bytes[2048];
+};
+
+static bool folder_open(struct folder *f, const char *path)
+{
+	f->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	f->at = f->len = 0;
+	return f->fd >= 0;
+}
+
+/* The next name that is a number; NULL at the end, when the folder is closed. */
+static const char *folder_next(struct folder *f)
+{
+	for (;;) {
+		const struct entry *e;
+
+		if (f->at >= f->len) {
+			f->len = syscall(SYS_getdents64, f->fd, f->bytes, sizeof(f->bytes));
+			f->at = 0;
+		}
+		if (f->len <= 0) {
+			(void)close(f->fd);
+			return NULL;
+		}
+		e = (const struct entry *)(const void *)(f->bytes + f->at);
+		f->at += e->len;
+		if (e->name[0] >= '0' && e->name[0] <= '9')
+			return e->name;
+	}
+}
+
+static void folder_stop(struct folder *f)
+{
+	(void)close(f->fd);
+}
+
+/* ---- a process ---- */
+
+static ssize_t read_file(const char *path, char *buf, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0)
+		return -1;
+	n = read(fd, buf, size - 1);
+	(void)close(fd);
+	if (n >= 0)
+		buf[n] = 0;
+	return n;
+}
+
+/* The name in the second field may hold anything: the last ')' ends it. */
+bool procfs_stat(pid_t pid, struct procfs_stat *ret)
+{
+	char path[64], buf[512], *at, *end;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	if (read_file(path, buf, sizeof(buf)) <= 0)
+		return false;
+	at = strrchr(buf, ')');
+	if (!at || at[1] != ' ' || !at[2])
+		return false;
+	ret->state = at[2];
+	ret->parent = (pid_t)strtol(at + 3, &end, 10);
+	(void)strtol(end, &end, 10); /* group */
+	ret->session = (pid_t)strtol(end, NULL, 10);
+	return true;
+}
+
+uid_t procfs_uid(pid_t pid)
+{
+	char path[64];
+	struct stat st;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+	return stat(path, &st) == 0 ? st.st_uid : 0;
+}
+
+bool procfs_has_file(pid_t pid, dev_t dev, ino_t ino)
+{
+	struct folder f;
+	const char *name;
+	char path[64];
+	struct stat st;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+	if (!folder_open(&f, path))
+		return false;
+	while ((name = folder_next(&f))) {
+		if (fstatat(f.fd, name, &st, 0) == 0 && st.st_ino == ino &&
+		    st.st_dev == dev) {
+			folder_stop(&f);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* ---- many ---- */
+
+/* The numbers of a `children` file, which is read in pieces. */
+static bool children_of_thread(pid_t pid, const char *thread, procfs_fn fn)
+{
+	char path[96], buf[4096];
+	pid_t number = 0;
+	ssize_t n;
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/task/%s/children", (int)pid, thread);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	while ((n = read(fd, buf, sizeof(buf))) > 0) {
+		for (ssize_t i = 0; i < n; i++) {
+			if (buf[i] >= '0' && buf[i] <= '9') {
+				number = number * 10 + (buf[i] - '0');
+			} else if (number) {
+				fn(number, pid);
+				number = 0;
+			}
+		}
+	}
+	(void)close(fd);
+	return true;
+}
+
+bool procfs_children(pid_t pid, procfs_fn fn)
+{
+	struct folder f;
+	const char *name;
+	char path[64];
+	bool is_any = false;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	if (!folder_open(&f, path))
+		return false;
+	while ((name = folder_next(&f)))
+		is_any |= children_of_thread(pid, name, fn);
+	return is_any;
+}
+
+bool procfs_all(procfs_fn fn)
+{
+	struct procfs_stat st;
+	struct folder f;
+	const char *name;
+
+	if (!folder_open(&f, "/proc"))
+		return false;
+	while ((name = folder_next(&f))) {
+		pid_t pid = (pid_t)strtol(name, NULL, 10);
+
+		if (procfs_stat(pid, &st))
+			fn(pid, st.parent);
+	}
+	return true;
+}
