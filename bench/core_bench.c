@@ -133,7 +133,7 @@ static void bench_tasks(int live, int count)
 		must(errand_settle(h, t, ERRAND_COMPLETED, "exit code: 0", ERRAND_NUL, NULL,
 				   0));
 		run(h);
-		must(errand_claim(h, a, ERRAND_CLAIM_NOTICES, &l, &json, NULL));
+		must(errand_claim(h, a, ERRAND_CLAIM_NOTICES, 0, &l, &json, NULL));
 		errand_text_free(json);
 		must(errand_lease_commit(h, l));
 	}

@@ -191,6 +191,17 @@ struct errand_agent_options {
 	uint32_t size;
 	uint32_t flags;     /* ERRAND_AGENT_* */
 	errand_str session; /* id = session id; not empty */
+	/*
+	 * PURE; may be NULL. Append one event to the session's log: {"seq","type","data"},
+	 * @seq from 0 on. It comes before what it describes; negative with @e filled: that
+	 * does not happen, and the call that wanted it fails with ECALLBACK (a notice is lost
+	 * with a warning, spec 6.9). Two things happen all the same, with a warning: claimed
+	 * messages that come back, and the clearing of an inbox at disposal.
+	 */
+	int (*log)(void *ud, errand_agent a, uint64_t seq, const char *event_json,
+		   size_t len, errand_error *e);
+	void *ud;
+	errand_destroy_fn destroy; /* when the agent is gone */
 };
 #define ERRAND_AGENT_UNREGISTERED 1u /* live, but not in the registry (cannot own tasks) */
 
@@ -214,37 +225,65 @@ ERRAND_FN errand_agent_dispose(errand_host *h, errand_agent a, errand_done_fn do
 
 /* ---- inbox --------------------------------------------------------------------------- */
 
+/*
+ * Two lists of pending messages (spec 7.1): next-turn holds prompts, each a turn of its own;
+ * next-step what the next step of a turn takes along. Each change of them is an event
+ * "agent/inbox/spliced" in the session's log, data {"target":"next-step"|"next-turn","start",
+ * "removedCount"?,"inserted":[..],"outcome"?:"canceled"} (spec 7.2, 7.3), and then an
+ * ERRAND_ON_INBOX.
+ */
 enum {
-	ERRAND_NEXT_STEP = 1
+	ERRAND_NEXT_STEP = 1,
+	ERRAND_NEXT_TURN = 2
 };
 
 /*
- * Append to the agent's next-step list (spec 7.1). @message_json is
+ * [main] Append to a list (spec 7.3). @message_json is
  * {"role":"user","content":[...],"source":{...},"id":..?}; an id is made if there is none.
- * EREFUSED: `message "<id>" is already pending` (spec 7.4).
+ * *ret_id (may be NULL) is yours. EREFUSED: `message "<id>" is already pending` in one of the
+ * two lists, or claimed (spec 7.4). ESTATE: the agent is being disposed. ELIMIT: over 16 MiB.
  */
 ERRAND_FN errand_insert(errand_host *h, errand_agent a, int target,
 			const char *message_json, size_t len, errand_text **ret_id,
 			errand_error **ret_err);
-/* Take one pending message out for good. EGONE: it is not pending. */
+/* [main] Take one pending message out for good: "canceled". EGONE: it is not pending. */
 ERRAND_FN errand_discard(errand_host *h, errand_agent a, const char *message_id, size_t len,
 			 errand_error **ret_err);
-/* The pending messages, oldest first: [{"id","role","content","source"}]; one that is the
- * notice of a task also has "task": the model's id of it. */
+/*
+ * [main] The user has stopped the agent (spec 7.9): discard both lists, unless @keep_inbox.
+ * Calls that are under way are yours to abort, a turn yours to close. Messages on a lease
+ * stay there.
+ */
+ERRAND_FN errand_agent_cancel(errand_host *h, errand_agent a, int keep_inbox,
+			      errand_error **ret_err);
+/* [any] The pending messages, next-step before next-turn, oldest first: an array of
+ * {"target","id","role","content","source"}; the notice of a task also has "task": the
+ * model's id. */
 ERRAND_FN errand_inbox(const errand_host *h, errand_agent a, errand_text **ret_json,
 		       errand_error **ret_err);
+/*
+ * [main] Put the inbox back from the events that log() was given, an array, and go on with
+ * their numbers (spec 7.5). What was pending before is replaced; nobody is told. EREFUSED,
+ * with nothing changed: `invalid persisted inbox splice at session seq <n>`. ESTATE: messages
+ * are on a lease, or the agent is being disposed. ELIMIT: over 64 MiB.
+ */
+ERRAND_FN errand_replay(errand_host *h, errand_agent a, const char *events_json, size_t len,
+			errand_error **ret_err);
 
 enum {
 	ERRAND_CLAIM_STEP = 1,   /* all of next-step */
-	ERRAND_CLAIM_NOTICES = 3 /* notices only: for a tool reply or a hook */
+	ERRAND_CLAIM_TURN = 2,   /* all of next-step, then one of next-turn */
+	ERRAND_CLAIM_NOTICES = 3 /* notices only, from both: for a tool reply or a hook */
 };
 /*
- * Take messages out, on a lease (spec 7.3, D6). The array is that of errand_inbox().
- * Returned, they go back to the front, in order. Nothing pending: *ret_lease is 0 and the
- * text "[]".
+ * [main] Take messages out, on a lease (spec 7.3, D6). *ret_messages_json is an array of what
+ * errand_inbox() shows, without "target", in the order in which the model is to see it. Returned, they go back
+ * to the front of their lists, in order, and are logged as inserted there (D7). @turn is only
+ * told to observers. Nothing pending: *ret_lease is 0 and the text "[]".
  */
-ERRAND_FN errand_claim(errand_host *h, errand_agent a, int what, errand_lease *ret_lease,
-		       errand_text **ret_messages_json, errand_error **ret_err);
+ERRAND_FN errand_claim(errand_host *h, errand_agent a, int what, uint64_t turn,
+		       errand_lease *ret_lease, errand_text **ret_messages_json,
+		       errand_error **ret_err);
 
 /*
  * [any] A lease ends once: its content reached the model, or it did not and is owed again:
@@ -463,7 +502,8 @@ ERRAND_FN errand_wait(errand_host *h, const char *id, size_t len, errand_agent c
 enum {
 	ERRAND_ON_DONE = 1, /* snapshot; after waiters and change observers (D3) */
 	ERRAND_ON_CHANGED,  /* {}: what this owner sees has changed (spec 1.10.2) */
-	ERRAND_ON_INBOX     /* {"event":"inserted"|"claimed"|"discarded","message":{..}} */
+	/* {"event":"inserted"|"claimed"|"discarded","message":{..},"target","turn"?} */
+	ERRAND_ON_INBOX
 };
 /* Negative with @e filled is a throw: warned about, contained (spec 1.2.4). @owner 0:
  * unowned. */

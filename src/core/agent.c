@@ -82,27 +82,28 @@ static void finish_drop(errand_host *h, struct event *ev)
 	(void)ev; /* the agent is freed with the others */
 }
 
-int errand_agent_new(errand_host *h, const struct errand_agent_options *o,
-		     errand_agent *ret, errand_error **ret_err)
+static int take_session(errand_host *h, const struct errand_agent_options *o,
+			struct session **ret, errand_error **ret_err)
 {
-	struct session *s;
-	struct agent *a;
 	struct str id;
-	int rc = may_change(h, ret_err);
+	int rc;
 
-	if (rc != 0)
-		return rc;
-	if (!o || !ret || o->size < sizeof(*o) || !o->session.ptr ||
-	    str_length(o->session.ptr, o->session.len) == 0)
+	if (!o->session.ptr || str_length(o->session.ptr, o->session.len) == 0)
 		return error_make(ret_err, &h->mem, ERRAND_EARG, "bad agent options");
 	rc = str_in(&h->mem, o->session.ptr, o->session.len, MAX_LABEL, &id);
 	if (rc != 0)
 		return error_make(ret_err, &h->mem, rc, "session id is over %zu bytes",
 				  MAX_LABEL);
-	s = session_get(h, &id);
-	if (s->registered && !(o->flags & ERRAND_AGENT_UNREGISTERED))
-		return refuse_twin(h, s, ret_err);
-	a = mem_new(&h->mem, sizeof(*a));
+	*ret = session_get(h, &id);
+	if (!(*ret)->registered || (o->flags & ERRAND_AGENT_UNREGISTERED))
+		return 0;
+	return refuse_twin(h, *ret, ret_err);
+}
+
+static struct agent *agent_alloc(errand_host *h, struct session *s)
+{
+	struct agent *a = mem_new(&h->mem, sizeof(*a));
+
 	a->session = s;
 	a->finish = (struct event){.fire = on_finish, .drop = finish_drop};
 	a->trim = (struct event){.fire = on_trim, .drop = finish_drop};
@@ -111,15 +112,49 @@ int errand_agent_new(errand_host *h, const struct errand_agent_options *o,
 	list_add(&s->agents, &a->in_session);
 	list_init(&a->tasks);
 	list_init(&a->calls);
-	list_init(&a->inbox);
+	list_init(&a->inbox[0].list);
+	list_init(&a->inbox[1].list);
 	list_init(&a->holds);
 	names_init(&a->pending, &h->mem);
-	if (!(o->flags & ERRAND_AGENT_UNREGISTERED))
-		s->registered = a;
 	object_add(h, &a->obj, OBJ_AGENT);
 	a->number = a->obj.id;
+	return a;
+}
+
+static int agent_new(errand_host *h, const struct errand_agent_options *o,
+		     errand_agent *ret, errand_error **ret_err)
+{
+	struct session *s;
+	struct agent *a;
+	int rc = may_change(h, ret_err);
+
+	if (rc == 0 && (!ret || o->size < sizeof(*o)))
+		rc = error_make(ret_err, &h->mem, ERRAND_EARG, "bad agent options");
+	if (rc == 0)
+		rc = take_session(h, o, &s, ret_err);
+	if (rc != 0)
+		return rc;
+	a = agent_alloc(h, s);
+	a->log = o->log;
+	a->ud = o->ud;
+	a->destroy = o->destroy;
+	if (!(o->flags & ERRAND_AGENT_UNREGISTERED))
+		s->registered = a;
 	*ret = a->number;
 	return 0;
+}
+
+int errand_agent_new(errand_host *h, const struct errand_agent_options *o,
+		     errand_agent *ret, errand_error **ret_err)
+{
+	int rc;
+
+	if (!h || !o)
+		return error_make(ret_err, NULL, ERRAND_EARG, "no host or no options");
+	rc = agent_new(h, o, ret, ret_err);
+	if (rc != 0 && o->size >= sizeof(*o))
+		destroy_ud(h, o->destroy, o->ud);
+	return rc;
 }
 
 int errand_agent_register(errand_host *h, errand_agent agent, int yes,
@@ -146,11 +181,12 @@ void agent_free(errand_host *h, struct agent *a)
 {
 	struct session *s = a->session;
 
-	inbox_clear(h, a, false);
+	inbox_release(h, a);
 	while (!list_is_empty(&a->holds))
 		hold_free(h, list_entry(a->holds.next, struct hold, in_thing));
 	names_release(&a->pending);
 	destroy_ud(h, a->done_destroy, a->done_ud);
+	destroy_ud(h, a->destroy, a->ud);
 	if (s->registered == a)
 		s->registered = NULL;
 	list_del(&a->in_session);
@@ -224,7 +260,7 @@ int errand_agent_dispose(errand_host *h, errand_agent agent, errand_done_fn done
 	a->done = done;
 	a->done_ud = ud;
 	a->done_destroy = destroy;
-	inbox_clear(h, a, true);
+	inbox_cancel_anyway(h, a);
 	if (a->live == 0)
 		event_queue(h, &a->finish);
 	list_each(node, &a->tasks)
@@ -291,7 +327,7 @@ static void on_finish(errand_host *h, struct event *ev)
 	if (had_records)
 		task_changed(h, a);
 	queue_done(h, a);
-	inbox_clear(h, a, true);
+	inbox_cancel_anyway(h, a);
 	a->gone = true;
 	if (a->session->registered == a)
 		a->session->registered = NULL;

@@ -1,29 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * inbox.c - the next-step list of an agent (spec 7): insert, claim on a lease, discard.
+ * inbox.c - the two lists of an agent's pending messages (spec 7): insert, discard, show.
  *
- * A message lies in exactly one place: the inbox, or a hold. Its id stays taken in both, so
- * that what is given back never meets a twin.
+ * A message lies in exactly one place: a list, or a hold. Its id stays taken in both, so
+ * that what is given back never meets a twin. Every change is logged, then applied, then
+ * announced (spec 7.2).
  */
-#include <stdio.h>
-#include <string.h>
-
-#include "base/err.h"
 #include "core/internal.h"
-
-#define MAX_MESSAGE_ID 256
-
-void message_free(errand_host *h, struct message *m)
-{
-	str_free(&h->mem, &m->id);
-	str_free(&h->mem, &m->json);
-	mem_free(&h->mem, m);
-}
 
 /* ---- announcements ---- */
 
 void inbox_announce(errand_host *h, const struct agent *a, const char *word,
-		    const struct message *m, bool at_once)
+		    const struct message *m, const struct buf *more, bool at_once)
 {
 	struct dispatch *d = dispatch_new(h, ERRAND_ON_INBOX, a);
 	struct buf b;
@@ -33,6 +21,9 @@ void inbox_announce(errand_host *h, const struct agent *a, const char *word,
 	buf_init_mem(&b, MAX_JSON_TEXT, &h->mem);
 	(void)buf_addf(&b, "{\"event\":\"%s\",\"message\":", word);
 	(void)buf_add(&b, m->json.ptr, m->json.len);
+	(void)buf_addf(&b, ",\"target\":\"%s\"", target_word(m->target));
+	if (more)
+		(void)buf_add(&b, more->data, more->len);
 	(void)buf_addc(&b, '}');
 	d->json = str_of_buf(&b);
 	d->subject = str_dup(&h->mem, m->id.ptr, m->id.len);
@@ -44,97 +35,34 @@ void inbox_announce(errand_host *h, const struct agent *a, const char *word,
 
 /* ---- in ---- */
 
-static struct str ask_for_id(errand_host *h)
-{
-	struct errand_sink sink;
-	enum phase before = phase_enter(h, PHASE_PURE);
-
-	buf_init_mem(&sink.buf, MAX_MESSAGE_ID, &h->mem);
-	h->message_id(h->ud, &sink);
-	h->phase = before;
-	return str_of_buf(&sink.buf);
-}
-
-struct str message_new_id(errand_host *h, const struct agent *a)
-{
-	char text[32];
-	size_t len;
-
-	if (h->message_id)
-		return ask_for_id(h);
-	do {
-		(void)snprintf(text, sizeof(text), "m%llu",
-			       (unsigned long long)++h->last_message);
-		len = strlen(text);
-	} while (names_get(&a->pending, text, len));
-	return str_dup(&h->mem, text, len);
-}
-
 int inbox_add(errand_host *h, struct agent *a, struct message *m, errand_error **ret_err)
 {
+	struct inbox *box = inbox_of(a, m->target);
+	struct splice s = {.target = m->target, .start = box->count};
+	struct list one;
+	int rc;
+
 	if (names_get(&a->pending, m->id.ptr, m->id.len))
 		return error_about(ret_err, &h->mem, ERRAND_EREFUSED, "message \"",
 				   m->id.ptr, m->id.len, "\" is already pending");
-	m->name.text = m->id.ptr;
-	m->name.len = m->id.len;
+	list_init(&one);
+	list_add(&one, &m->node);
+	s.inserted = &one;
+	rc = log_splice(h, a, &s, ret_err);
+	list_del(&m->node);
+	if (rc == 0)
+		inbox_put(a, m);
+	return rc;
+}
+
+void inbox_put(struct agent *a, struct message *m)
+{
+	struct inbox *box = inbox_of(a, m->target);
+
 	m->seq = ++a->last_seq;
 	names_put(&a->pending, &m->name);
-	list_add(&a->inbox, &m->node);
-	return 0;
-}
-
-/* The four members, in one order whatever the caller's. @text was parsed as @j. */
-static int build_message(errand_host *h, const struct agent *a, const struct js *j,
-			 struct js_span text, struct message **ret, errand_error **ret_err)
-{
-	const char *id;
-	size_t len;
-	struct message *m;
-	struct buf b;
-
-	if (js_type(js_get(j, "content")) != JS_ARRAY)
-		return error_make(ret_err, &h->mem, ERRAND_EARG, "a message needs content");
-	id = js_string(js_get(j, "id"), &len);
-	m = mem_new(&h->mem, sizeof(*m));
-	m->id = id ? str_dup(&h->mem, id, len) : message_new_id(h, a);
-	buf_init_mem(&b, MAX_JSON_TEXT, &h->mem);
-	(void)buf_addc(&b, '{');
-	(void)js_put_member(&b, "id", m->id.ptr, m->id.len);
-	for (size_t i = 0; i < 3; i++) {
-		static const char *const keys[] = {"role", "content", "source"};
-		struct js_span member = js_member(text, keys[i]);
-
-		if (!member.ptr)
-			continue;
-		(void)js_put_key(&b, keys[i]);
-		(void)buf_add(&b, member.ptr, member.len);
-	}
-	(void)buf_addc(&b, '}');
-	m->json = str_of_buf(&b);
-	*ret = m;
-	return 0;
-}
-
-static int parse_message(errand_host *h, const struct agent *a, const char *text,
-			 size_t len, struct message **ret, errand_error **ret_err)
-{
-	struct err err = {0};
-	struct js *j = NULL;
-	int rc;
-
-	len = str_length(text, len);
-	if (len > MAX_ARGS)
-		return error_make(ret_err, &h->mem, ERRAND_ELIMIT,
-				  "message is over %zu bytes", MAX_ARGS);
-	rc = js_parse(text, len, &j, &err);
-	if (rc != 0) {
-		js_free(j);
-		return error_make(ret_err, &h->mem, rc_of_parse(rc), "message: %s",
-				  err.msg);
-	}
-	rc = build_message(h, a, j, (struct js_span){text, len}, ret, ret_err);
-	js_free(j);
-	return rc;
+	list_add(&box->list, &m->node);
+	box->count++;
 }
 
 int errand_insert(errand_host *h, errand_agent agent, int target, const char *message_json,
@@ -147,20 +75,26 @@ int errand_insert(errand_host *h, errand_agent agent, int target, const char *me
 
 	if (rc != 0)
 		return rc;
-	if (target != ERRAND_NEXT_STEP || !message_json)
+	if ((target != ERRAND_NEXT_STEP && target != ERRAND_NEXT_TURN) || !message_json)
 		return error_make(ret_err, &h->mem, ERRAND_EARG, "bad target or message");
 	a = agent_get(h, agent, ret_err);
 	if (!a)
 		return ERRAND_EGONE;
-	rc = parse_message(h, a, message_json, len, &m, ret_err);
+	if (a->disposing)
+		return error_make(ret_err, &h->mem, ERRAND_ESTATE,
+				  "already being disposed");
+	rc = message_parse(h, a,
+			   (struct js_span){message_json, str_length(message_json, len)},
+			   false, &m, ret_err);
 	if (rc != 0)
 		return rc;
+	m->target = target;
 	rc = inbox_add(h, a, m, ret_err);
 	if (rc != 0) {
 		message_free(h, m);
 		return rc;
 	}
-	inbox_announce(h, a, "inserted", m, false);
+	inbox_announce(h, a, "inserted", m, NULL, false);
 	if (!ret_id)
 		return 0;
 	buf_init_mem(&id, m->id.len, &h->mem);
@@ -171,19 +105,74 @@ int errand_insert(errand_host *h, errand_agent agent, int target, const char *me
 
 /* ---- out ---- */
 
-static void discard(errand_host *h, struct agent *a, struct message *m, bool announce)
+void inbox_forget(errand_host *h, struct agent *a, struct message *m)
 {
-	if (announce)
-		inbox_announce(h, a, "discarded", m, false);
 	names_del(&a->pending, &m->name);
 	list_del(&m->node);
+	inbox_of(a, m->target)->count--;
 	message_free(h, m);
 }
 
-void inbox_clear(errand_host *h, struct agent *a, bool announce)
+static void discard(errand_host *h, struct agent *a, struct message *m)
 {
-	while (!list_is_empty(&a->inbox))
-		discard(h, a, list_entry(a->inbox.next, struct message, node), announce);
+	inbox_announce(h, a, "discarded", m, NULL, false);
+	inbox_forget(h, a, m);
+}
+
+static void empty(errand_host *h, struct agent *a, int target,
+		  void (*drop)(errand_host *h, struct agent *a, struct message *m))
+{
+	struct inbox *box = inbox_of(a, target);
+
+	while (box->count > 0)
+		drop(h, a, list_entry(box->list.next, struct message, node));
+}
+
+/* Next-step before next-turn (spec 7.3). */
+int inbox_cancel(errand_host *h, struct agent *a, errand_error **ret_err)
+{
+	for (int target = ERRAND_NEXT_STEP; target <= ERRAND_NEXT_TURN; target++) {
+		struct splice s = {.target = target,
+				   .removed = inbox_of(a, target)->count,
+				   .is_canceled = true};
+		int rc = s.removed > 0 ? log_splice(h, a, &s, ret_err) : 0;
+
+		if (rc != 0)
+			return rc;
+		empty(h, a, target, discard);
+	}
+	return 0;
+}
+
+void inbox_cancel_anyway(errand_host *h, struct agent *a)
+{
+	errand_error *e = NULL;
+
+	if (inbox_cancel(h, a, &e) == 0)
+		return;
+	log_warn(h, a, "cleared", e);
+	empty(h, a, ERRAND_NEXT_STEP, discard);
+	empty(h, a, ERRAND_NEXT_TURN, discard);
+}
+
+void inbox_release(errand_host *h, struct agent *a)
+{
+	empty(h, a, ERRAND_NEXT_STEP, inbox_forget);
+	empty(h, a, ERRAND_NEXT_TURN, inbox_forget);
+}
+
+int errand_agent_cancel(errand_host *h, errand_agent agent, int keep_inbox,
+			errand_error **ret_err)
+{
+	struct agent *a;
+	int rc = may_change(h, ret_err);
+
+	if (rc != 0)
+		return rc;
+	a = agent_get(h, agent, ret_err);
+	if (!a)
+		return ERRAND_EGONE;
+	return keep_inbox ? 0 : inbox_cancel(h, a, ret_err);
 }
 
 /* Pending, not merely taken: a claimed message is still among the names. */
@@ -195,9 +184,19 @@ static struct message *find_pending(const struct agent *a, const char *id, size_
 	return m && !m->is_claimed ? m : NULL;
 }
 
+size_t inbox_index(const struct inbox *box, const struct list *node)
+{
+	size_t i = 0;
+
+	for (const struct list *n = box->list.next; n != node; n = n->next)
+		i++;
+	return i;
+}
+
 int errand_discard(errand_host *h, errand_agent agent, const char *message_id, size_t len,
 		   errand_error **ret_err)
 {
+	struct splice s = {.removed = 1, .is_canceled = true};
 	struct agent *a;
 	struct message *m;
 	int rc = may_change(h, ret_err);
@@ -213,29 +212,39 @@ int errand_discard(errand_host *h, errand_agent agent, const char *message_id, s
 		return error_about(ret_err, &h->mem, ERRAND_EGONE, "message \"",
 				   message_id ? message_id : "", message_id ? len : 0,
 				   "\" is not pending");
-	discard(h, a, m, true);
-	return 0;
+	s.target = m->target;
+	s.start = a->log ? inbox_index(inbox_of(a, m->target), &m->node) : 0;
+	rc = log_splice(h, a, &s, ret_err);
+	if (rc == 0)
+		discard(h, a, m);
+	return rc;
 }
 
-static bool is_wanted(const struct message *m, int what)
-{
-	return what == ERRAND_CLAIM_STEP || m->is_notice;
-}
+/* ---- shown ---- */
 
-static void put_messages(struct buf *out, const struct agent *a, int what)
+void messages_put(struct buf *out, const struct list *messages)
 {
-	(void)buf_addc(out, '[');
-	list_each(node, &a->inbox)
+	list_each(node, messages)
 	{
 		const struct message *m = list_entry(node, struct message, node);
 
-		if (!is_wanted(m, what))
-			continue;
-		if (out->len > 1)
+		if (node != messages->next)
 			(void)buf_addc(out, ',');
 		(void)buf_add(out, m->json.ptr, m->json.len);
 	}
-	(void)buf_addc(out, ']');
+}
+
+static void put_with_target(struct buf *out, const struct inbox *box, const char *target)
+{
+	list_each(node, &box->list)
+	{
+		const struct message *m = list_entry(node, struct message, node);
+
+		if (out->len > 1)
+			(void)buf_addc(out, ',');
+		(void)buf_addf(out, "{\"target\":\"%s\",", target);
+		(void)buf_add(out, m->json.ptr + 1, m->json.len - 1);
+	}
 }
 
 int errand_inbox(const errand_host *h, errand_agent agent, errand_text **ret_json,
@@ -251,85 +260,10 @@ int errand_inbox(const errand_host *h, errand_agent agent, errand_text **ret_jso
 	if (!a)
 		return ERRAND_EGONE;
 	buf_init_mem(&b, SIZE_MAX / 4, &h->mem);
-	put_messages(&b, a, ERRAND_CLAIM_STEP);
+	(void)buf_addc(&b, '[');
+	for (int target = ERRAND_NEXT_STEP; target <= ERRAND_NEXT_TURN; target++)
+		put_with_target(&b, &a->inbox[target - ERRAND_NEXT_STEP],
+				target_word(target));
+	(void)buf_addc(&b, ']');
 	return text_take(&b, ret_json, ret_err);
-}
-
-/* Move what is wanted to a lease. 0: there is nothing. */
-static errand_lease lease_out(errand_host *h, struct agent *a, int what)
-{
-	struct hold *hd = NULL;
-	struct lease *l = NULL;
-
-	list_each(node, &a->inbox)
-	{
-		struct message *m = list_entry(node, struct message, node);
-
-		if (!is_wanted(m, what))
-			continue;
-		if (!hd) {
-			l = lease_new(h);
-			hd = lease_hold_messages(h, l, a);
-		}
-		inbox_announce(h, a, "claimed", m, false);
-		m->is_claimed = true;
-		list_del(node);
-		list_add(&hd->messages, node);
-	}
-	return l ? l->obj.id : 0;
-}
-
-int errand_claim(errand_host *h, errand_agent agent, int what, errand_lease *ret_lease,
-		 errand_text **ret_messages_json, errand_error **ret_err)
-{
-	struct agent *a;
-	struct buf b;
-	int rc = may_change(h, ret_err);
-
-	if (rc != 0)
-		return rc;
-	if (!ret_lease || !ret_messages_json ||
-	    (what != ERRAND_CLAIM_STEP && what != ERRAND_CLAIM_NOTICES))
-		return error_make(ret_err, &h->mem, ERRAND_EARG, "bad claim");
-	a = agent_get(h, agent, ret_err);
-	if (!a)
-		return ERRAND_EGONE;
-	buf_init_mem(&b, SIZE_MAX / 4, &h->mem);
-	put_messages(&b, a, what);
-	rc = text_take(&b, ret_messages_json, ret_err);
-	if (rc == 0)
-		*ret_lease = lease_out(h, a, what);
-	return rc;
-}
-
-/* Behind what came back before and is older. */
-static struct list *place_of(const struct agent *a, struct list *at, uint64_t seq)
-{
-	while (at != &a->inbox) {
-		const struct message *other = list_entry(at, struct message, node);
-
-		if (!other->was_returned || other->seq > seq)
-			break;
-		at = at->next;
-	}
-	return at;
-}
-
-/*
- * To the front (D7), and among those that came back before in order of arrival: of two
- * leases the later one may be returned first.
- */
-void inbox_give_back(struct agent *a, struct list *messages)
-{
-	struct list *at = a->inbox.next;
-
-	while (!list_is_empty(messages)) {
-		struct message *m = list_entry(messages->next, struct message, node);
-
-		at = place_of(a, at, m->seq);
-		m->is_claimed = false;
-		m->was_returned = true;
-		list_del(&m->node);
-		list_add(at, &m->node);
-	}
 }

@@ -126,6 +126,12 @@ struct session {
 	struct agent *registered;
 };
 
+/* One of an agent's two lists of pending messages (spec 7.1). */
+struct inbox {
+	struct list list; /* oldest first */
+	size_t count;
+};
+
 struct agent {
 	struct object obj;
 	errand_agent number; /* its id, also when it is gone */
@@ -133,10 +139,10 @@ struct agent {
 	struct list in_session;
 	struct list tasks; /* of this very instance */
 	struct list calls;
-	struct list inbox;    /* next-step, oldest first */
-	struct names pending; /* ids of messages, also of claimed ones */
-	struct list holds;    /* claimed messages */
-	size_t live;          /* tasks that are running or stopping */
+	struct inbox inbox[2]; /* by ERRAND_NEXT_* - 1 */
+	struct names pending;  /* ids of messages, also of claimed ones */
+	struct list holds;     /* claimed messages */
+	size_t live;           /* tasks that are running or stopping */
 	struct list
 		told; /* its ended tasks that it knows of, the one told first in front */
 	int64_t n_told;
@@ -147,15 +153,23 @@ struct agent {
 	void *done_ud;
 	errand_destroy_fn done_destroy;
 	struct event finish;
+	uint64_t log_seq; /* of the next event of the session's log */
+	uint64_t turn;    /* the newest */
+	int (*log)(void *ud, errand_agent a, uint64_t seq, const char *event_json,
+		   size_t len, errand_error *e);
+	void *ud;
+	errand_destroy_fn destroy;
 };
 
 struct message {
 	struct name name; /* its id */
 	struct str id;
 	struct list node;
+	int target;        /* ERRAND_NEXT_* */
 	uint64_t seq;      /* order of arrival */
 	bool is_claimed;   /* on a lease, not in the inbox */
 	bool was_returned; /* by a lease, to the front */
+	bool is_user;      /* written by a user: refills the budget of wakes */
 	bool is_notice;
 	errand_task task; /* of a notice */
 	struct str json;  /* as errand_inbox() shows it */
@@ -352,13 +366,53 @@ void agent_settled(errand_host *h, struct agent *a); /* one task less */
 void agent_trim(errand_host *h, struct agent *a);    /* D15, in task.c */
 void agent_call_ended(errand_host *h, struct call *c);
 void agent_free(errand_host *h, struct agent *a);
+/* To the end of list m->target; @m is taken only if the answer is 0. EREFUSED, or the log's ECALLBACK. */
 int inbox_add(errand_host *h, struct agent *a, struct message *m, errand_error **ret_err);
-void inbox_clear(errand_host *h, struct agent *a, bool announce);
-void inbox_give_back(struct agent *a, struct list *messages);
+/* Discard both lists. ECALLBACK: the log refused; what it had taken is discarded. */
+int inbox_cancel(errand_host *h, struct agent *a, errand_error **ret_err);
+void inbox_cancel_anyway(errand_host *h,
+			 struct agent *a);           /* a log that refuses: a warning */
+void inbox_release(errand_host *h, struct agent *a); /* unlogged and silent: it goes */
+void inbox_give_back(errand_host *h, struct agent *a, struct list *messages);
 void message_free(errand_host *h, struct message *m);
 struct str message_new_id(errand_host *h, const struct agent *a);
+/* @is_ours: we have written it, so that it may be the notice of a task. */
+int message_parse(errand_host *h, const struct agent *a, struct js_span text, bool is_ours,
+		  struct message **ret, errand_error **ret_err);
+void message_named(struct message *m); /* its id is set: fill its name */
+/* To the end of its list, and no more than that. */
+void inbox_put(struct agent *a, struct message *m);
+void inbox_forget(errand_host *h, struct agent *a, struct message *m); /* frees it */
+size_t inbox_index(const struct inbox *box, const struct list *node);
+void messages_put(struct buf *out, const struct list *messages); /* with commas between */
+/* @more: further members, each with a comma before it; NULL: none. */
 void inbox_announce(errand_host *h, const struct agent *a, const char *word,
-		    const struct message *m, bool at_once);
+		    const struct message *m, const struct buf *more, bool at_once);
+static inline struct inbox *inbox_of(struct agent *a, int target)
+{
+	return &a->inbox[target - ERRAND_NEXT_STEP];
+}
+
+/* ---- log.c ---- */
+
+/* One change of one of an agent's lists, as its log has it (spec 7.2). */
+struct splice {
+	int target;
+	size_t start, removed;
+	const struct list *inserted; /* NULL: none */
+	bool is_canceled;
+};
+
+/* `{"seq":N,"type":"<type>","data":{`; the caller adds members. Only if a->log is there. */
+void log_begin(errand_host *h, const struct agent *a, struct buf *event, const char *type);
+/* Append it and release @event. ECALLBACK: the log refused. */
+int log_end(errand_host *h, struct agent *a, struct buf *event, errand_error **ret_err);
+int log_append(errand_host *h, struct agent *a, struct buf *event, errand_error **ret_err);
+int log_splice(errand_host *h, struct agent *a, const struct splice *s,
+	       errand_error **ret_err);
+/* It refused what had to happen all the same: that the inbox was @what. Frees @e. */
+void log_warn(errand_host *h, const struct agent *a, const char *what, errand_error *e);
+const char *target_word(int target);
 
 /* ---- task.c, start.c, snapshot.c, wait.c ---- */
 
@@ -366,6 +420,7 @@ struct kind *kind_get(errand_host *h, const struct str *text); /* made if there 
 bool status_is_terminal(int status);
 const char *status_word(int status);
 bool task_is_reported(const struct task *t);
+struct task *task_by_id(const errand_host *h, const char *id, size_t len); /* or NULL */
 struct task *task_find(const errand_host *h, const struct session *caller, const char *id,
 		       size_t len, errand_error **ret_err);
 void task_settle(errand_host *h, struct task *t, int status, struct str *detail,

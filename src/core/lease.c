@@ -107,7 +107,7 @@ static void return_hold(errand_host *h, struct hold *hd)
 	if (hd->kind == HOLD_BYTES && hd->from < hd->task->cursor)
 		hd->task->cursor = hd->from;
 	if (hd->kind == HOLD_MESSAGES)
-		inbox_give_back(hd->agent, &hd->messages);
+		inbox_give_back(h, hd->agent, &hd->messages);
 	hold_free(h, hd);
 	if (ended && !task_is_reported(ended))
 		notice_due(h, ended);

@@ -149,7 +149,9 @@ static struct message *notice_new(errand_host *h, const struct task *t)
 	task_line_of(t, &id, &line);
 	m->is_notice = true;
 	m->task = t->obj.id;
+	m->target = ERRAND_NEXT_STEP;
 	m->id = message_new_id(h, t->owner);
+	message_named(m);
 	m->json = build_json(h, &m->id, &line, (uint64_t)t->limit);
 	buf_release(&id);
 	return m;
@@ -178,7 +180,7 @@ static void send(errand_host *h, struct task *t)
 		return;
 	m = notice_new(h, t);
 	if (inbox_add(h, t->owner, m, &e) == 0) {
-		inbox_announce(h, t->owner, "inserted", m, true);
+		inbox_announce(h, t->owner, "inserted", m, NULL, true);
 		return;
 	}
 	warn_lost(h, t, e);

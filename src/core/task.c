@@ -66,7 +66,7 @@ static uint64_t parse_ordinal(const char *digits, size_t len)
 	return n;
 }
 
-static struct task *task_by_id(const errand_host *h, const char *id, size_t len)
+struct task *task_by_id(const errand_host *h, const char *id, size_t len)
 {
 	const char *dash = len ? memrchr(id, '-', len) : NULL;
 	struct name *n;

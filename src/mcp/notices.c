@@ -96,7 +96,7 @@ struct claim *claim_take(struct mcp_server *s, errand_agent agent, const struct 
 	const char *p;
 	size_t len;
 
-	if (errand_claim(s->host, agent, ERRAND_CLAIM_NOTICES, &lease, &json, NULL) < 0)
+	if (errand_claim(s->host, agent, ERRAND_CLAIM_NOTICES, 0, &lease, &json, NULL) < 0)
 		return NULL;
 	if (!lease) {
 		errand_text_free(json);

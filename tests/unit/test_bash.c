@@ -323,7 +323,7 @@ SHELL_TEST(an_aborted_call_leaves_the_task_and_its_end_is_noticed, 10000)
 	gate_open(s->w);
 	shell_until(s, s->ended == 1);
 	shell_turn(s, 1);
-	must(errand_claim(s->host, s->agent, ERRAND_CLAIM_NOTICES, &lease, &messages,
+	must(errand_claim(s->host, s->agent, ERRAND_CLAIM_NOTICES, 0, &lease, &messages,
 			  NULL));
 	assert_non_null(strstr(errand_text_data(messages, NULL), "bash-1"));
 	errand_text_free(messages);

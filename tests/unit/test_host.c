@@ -490,8 +490,8 @@ TEST(ten_thousand_tasks_leave_no_growth)
 		w = start(core.alice, FINAL);
 		end(w);
 		(void)output_of(w);
-		CHECK_INT(errand_claim(core.host, core.alice, ERRAND_CLAIM_NOTICES, &l, &t,
-				       NULL),
+		CHECK_INT(errand_claim(core.host, core.alice, ERRAND_CLAIM_NOTICES, 0, &l,
+				       &t, NULL),
 			  0);
 		errand_text_free(t);
 		CHECK_INT(errand_lease_commit(core.host, l), 0);

@@ -45,7 +45,7 @@ static const char *claim(int what)
 {
 	errand_text *t = NULL;
 
-	CHECK_INT(errand_claim(core.host, core.alice, what, &lease, &t, NULL), 0);
+	CHECK_INT(errand_claim(core.host, core.alice, what, 0, &lease, &t, NULL), 0);
 	return ids_in(text_of(t));
 }
 
@@ -70,7 +70,7 @@ TEST(a_message_keeps_its_members_and_gets_no_task)
 	CHECK_INT(insert(core.alice, "a"), 0);
 	CHECK_STR(
 		inbox(core.alice),
-		"[{\"id\":\"a\",\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":"
+		"[{\"target\":\"next-step\",\"id\":\"a\",\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":"
 		"\"hi\"}],\"source\":{\"kind\":\"user\"}}]");
 }
 
@@ -151,9 +151,9 @@ TEST(a_claimed_notice_names_its_task)
 
 	fresh();
 	end(start(core.alice, FINAL));
-	CHECK_INT(
-		errand_claim(core.host, core.alice, ERRAND_CLAIM_NOTICES, &lease, &t, NULL),
-		0);
+	CHECK_INT(errand_claim(core.host, core.alice, ERRAND_CLAIM_NOTICES, 0, &lease, &t,
+			       NULL),
+		  0);
 	CHECK(strstr(text_of(t), "\"task\":\"bash-1\"}]"));
 }
 
@@ -297,7 +297,7 @@ TEST(an_agent_that_is_gone_has_no_inbox)
 	CHECK_INT(errand_inbox(core.host, 4711, &t, NULL), ERRAND_EGONE);
 	CHECK_INT(insert(4711, "a"), ERRAND_EGONE);
 	CHECK_INT(errand_discard(core.host, 4711, "a", 1, NULL), ERRAND_EGONE);
-	CHECK_INT(errand_claim(core.host, 4711, ERRAND_CLAIM_STEP, &lease, &t, NULL),
+	CHECK_INT(errand_claim(core.host, 4711, ERRAND_CLAIM_STEP, 0, &lease, &t, NULL),
 		  ERRAND_EGONE);
 }
 
@@ -306,7 +306,7 @@ TEST(a_claim_of_what_there_is_not_is_a_mistake)
 	errand_text *t = NULL;
 
 	fresh();
-	CHECK_INT(errand_claim(core.host, core.alice, 9, &lease, &t, NULL), ERRAND_EARG);
-	CHECK_INT(errand_claim(core.host, core.alice, ERRAND_CLAIM_STEP, NULL, &t, NULL),
+	CHECK_INT(errand_claim(core.host, core.alice, 9, 0, &lease, &t, NULL), ERRAND_EARG);
+	CHECK_INT(errand_claim(core.host, core.alice, ERRAND_CLAIM_STEP, 0, NULL, &t, NULL),
 		  ERRAND_EARG);
 }

@@ -109,15 +109,15 @@ TEST(d15_a_delivered_notice_counts_as_told_a_returned_one_does_not)
 
 	keeping("1");
 	w = ended(core.alice);
-	CHECK_INT(errand_claim(core.host, core.alice, ERRAND_CLAIM_NOTICES, &lease, &json,
-			       NULL),
+	CHECK_INT(errand_claim(core.host, core.alice, ERRAND_CLAIM_NOTICES, 0, &lease,
+			       &json, NULL),
 		  0);
 	errand_text_free(json);
 	CHECK_INT(errand_lease_return(core.host, lease), 0);
 	read_by(core.alice, ended(core.alice));
 	CHECK(is_kept(w));
-	CHECK_INT(errand_claim(core.host, core.alice, ERRAND_CLAIM_NOTICES, &lease, &json,
-			       NULL),
+	CHECK_INT(errand_claim(core.host, core.alice, ERRAND_CLAIM_NOTICES, 0, &lease,
+			       &json, NULL),
 		  0);
 	errand_text_free(json);
 	CHECK_INT(errand_lease_commit(core.host, lease), 0);

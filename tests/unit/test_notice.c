@@ -27,7 +27,7 @@ TEST(an_end_that_nobody_saw_is_told_to_its_owner)
 	run();
 	CHECK_STR(
 		inbox(core.alice),
-		"[{\"id\":\"m1\",\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":"
+		"[{\"target\":\"next-step\",\"id\":\"m1\",\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":"
 		"\"background task bash-1 (bash: sleep 60) finished [status: completed, exit "
 		"code: 0]. Read its output with task_output.\"}],\"source\":{\"kind\":"
 		"\"plugin\",\"plugin\":\"tool-tasks\",\"form\":\"notice\",\"summary\":\"bash "

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * claim.c - messages taken out of an inbox on a lease, and given back (spec 7.3, D6, D7).
+ *
+ * What is taken is logged as one splice for each run of neighbours; what comes back goes to
+ * the front of its list and is logged as inserted there.
+ */
+#include "core/internal.h"
+
+struct claim {
+	struct agent *agent;
+	int what; /* ERRAND_CLAIM_* */
+	uint64_t turn;
+	struct lease *lease;
+	struct hold *hold;
+};
+
+static bool is_wanted(const struct claim *c, struct list *node)
+{
+	return c->what != ERRAND_CLAIM_NOTICES ||
+	       list_entry(node, struct message, node)->is_notice;
+}
+
+static size_t run_length(const struct claim *c, struct list *node, const struct list *head,
+			 size_t max)
+{
+	size_t n = 0;
+
+	for (; node != head && n < max && is_wanted(c, node); node = node->next)
+		n++;
+	return n;
+}
+
+static void announce(errand_host *h, const struct claim *c, const struct message *m)
+{
+	struct buf more;
+
+	buf_init_mem(&more, 64, &h->mem);
+	(void)buf_adds(&more, ",\"turn\":");
+	(void)js_put_int(&more, (int64_t)c->turn);
+	inbox_announce(h, c->agent, "claimed", m, &more, false);
+	buf_release(&more);
+}
+
+/* Take @n messages from @node on; returns the one behind them. */
+static struct list *take_run(errand_host *h, struct claim *c, struct inbox *box,
+			     struct list *node, size_t n)
+{
+	if (!c->lease) {
+		c->lease = lease_new(h);
+		c->hold = lease_hold_messages(h, c->lease, c->agent);
+	}
+	box->count -= n;
+	for (; n > 0; n--) {
+		struct list *next = node->next;
+		struct message *m = list_entry(node, struct message, node);
+
+		announce(h, c, m);
+		m->is_claimed = true;
+		list_del(node);
+		list_add(&c->hold->messages, node);
+		node = next;
+	}
+	return node;
+}
+
+static int take_from(errand_host *h, struct claim *c, int target, size_t max,
+		     errand_error **ret_err)
+{
+	struct inbox *box = inbox_of(c->agent, target);
+	struct splice s = {.target = target};
+	struct list *node = box->list.next;
+
+	while (node != &box->list && max > 0) {
+		s.removed = run_length(c, node, &box->list, max);
+		if (s.removed == 0) {
+			s.start++;
+			node = node->next;
+			continue;
+		}
+		if (log_splice(h, c->agent, &s, ret_err) != 0)
+			return ERRAND_ECALLBACK;
+		node = take_run(h, c, box, node, s.removed);
+		max -= s.removed;
+	}
+	return 0;
+}
+
+static int take(errand_host *h, struct claim *c, errand_error **ret_err)
+{
+	int rc = take_from(h, c, ERRAND_NEXT_STEP, SIZE_MAX, ret_err);
+
+	if (rc == 0 && c->what == ERRAND_CLAIM_TURN)
+		rc = take_from(h, c, ERRAND_NEXT_TURN, 1, ret_err);
+	if (rc == 0 && c->what == ERRAND_CLAIM_NOTICES)
+		rc = take_from(h, c, ERRAND_NEXT_TURN, SIZE_MAX, ret_err);
+	return rc;
+}
+
+static int show(errand_host *h, const struct claim *c, errand_text **ret,
+		errand_error **ret_err)
+{
+	struct buf b;
+
+	buf_init_mem(&b, SIZE_MAX / 4, &h->mem);
+	(void)buf_addc(&b, '[');
+	if (c->hold)
+		messages_put(&b, &c->hold->messages);
+	(void)buf_addc(&b, ']');
+	return text_take(&b, ret, ret_err);
+}
+
+int errand_claim(errand_host *h, errand_agent agent, int what, uint64_t turn,
+		 errand_lease *ret_lease, errand_text **ret_messages_json,
+		 errand_error **ret_err)
+{
+	struct claim c = {.what = what, .turn = turn};
+	int rc = may_change(h, ret_err);
+
+	if (rc != 0)
+		return rc;
+	if (!ret_lease || !ret_messages_json || what < ERRAND_CLAIM_STEP ||
+	    what > ERRAND_CLAIM_NOTICES)
+		return error_make(ret_err, &h->mem, ERRAND_EARG, "bad claim");
+	c.agent = agent_get(h, agent, ret_err);
+	if (!c.agent)
+		return ERRAND_EGONE;
+	rc = take(h, &c, ret_err);
+	if (rc == 0)
+		rc = show(h, &c, ret_messages_json, ret_err);
+	if (rc == 0)
+		*ret_lease = c.lease ? c.lease->obj.id : 0;
+	else if (c.lease)
+		lease_return(h, c.lease);
+	return rc;
+}
+
+/* ---- back ---- */
+
+/* Would the one that arrived as @seq go before @at? */
+static bool is_place(const struct inbox *box, struct list *at, uint64_t seq)
+{
+	const struct message *other = list_entry(at, struct message, node);
+
+	return at == &box->list || !other->was_returned || other->seq > seq;
+}
+
+/* Move what goes to one place, beginning with the first of @messages, to @run. */
+static void split_run(struct list *run, struct list *messages, const struct inbox *box,
+		      struct list *at)
+{
+	const struct message *first = list_entry(messages->next, struct message, node);
+
+	list_init(run);
+	list_each(node, messages)
+	{
+		struct message *m = list_entry(node, struct message, node);
+
+		if (m->target != first->target || !is_place(box, at, m->seq))
+			break;
+		m->is_claimed = false;
+		m->was_returned = true;
+		list_del(node);
+		list_add(run, node);
+	}
+}
+
+static size_t count(const struct list *l)
+{
+	size_t n = 0;
+
+	list_each(node, l) n++;
+	return n;
+}
+
+/*
+ * To the front (D7), and among those that came back before in order of arrival: of two
+ * leases the later one may be returned first. A log that refuses cannot keep them out.
+ */
+void inbox_give_back(errand_host *h, struct agent *a, struct list *messages)
+{
+	while (!list_is_empty(messages)) {
+		const struct message *m = list_entry(messages->next, struct message, node);
+		struct inbox *box = inbox_of(a, m->target);
+		struct splice s = {.target = m->target};
+		struct list *at = box->list.next, run;
+		errand_error *e = NULL;
+
+		for (; !is_place(box, at, m->seq); at = at->next)
+			s.start++;
+		split_run(&run, messages, box, at);
+		s.inserted = &run;
+		if (log_splice(h, a, &s, &e) != 0)
+			log_warn(h, a, "given back to", e);
+		box->count += count(&run);
+		list_move(at, &run);
+	}
+}

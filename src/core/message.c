@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/* message.c - one message of an inbox: parsed, named, claimed and given back (spec 7). */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "core/internal.h"
+
+#define MAX_MESSAGE_ID 256
+
+void message_free(errand_host *h, struct message *m)
+{
+	str_free(&h->mem, &m->id);
+	str_free(&h->mem, &m->json);
+	mem_free(&h->mem, m);
+}
+
+/* ---- ids ---- */
+
+static struct str ask_for_id(errand_host *h)
+{
+	struct errand_sink sink;
+	enum phase before = phase_enter(h, PHASE_PURE);
+
+	buf_init_mem(&sink.buf, MAX_MESSAGE_ID, &h->mem);
+	h->message_id(h->ud, &sink);
+	h->phase = before;
+	return str_of_buf(&sink.buf);
+}
+
+struct str message_new_id(errand_host *h, const struct agent *a)
+{
+	char text[32];
+	size_t len;
+
+	if (h->message_id)
+		return ask_for_id(h);
+	do {
+		(void)snprintf(text, sizeof(text), "m%llu",
+			       (unsigned long long)++h->last_message);
+		len = strlen(text);
+	} while (names_get(&a->pending, text, len));
+	return str_dup(&h->mem, text, len);
+}
+
+void message_named(struct message *m)
+{
+	m->name.text = m->id.ptr;
+	m->name.len = m->id.len;
+}
+
+/* ---- parsing ---- */
+
+/* The members that are kept, in one order whatever the caller's. */
+static struct str members_of(errand_host *h, const struct message *m, struct js_span text)
+{
+	static const char *const keys[] = {"role", "content", "source", "task"};
+	struct buf b;
+
+	buf_init_mem(&b, MAX_JSON_TEXT, &h->mem);
+	(void)buf_addc(&b, '{');
+	(void)js_put_member(&b, "id", m->id.ptr, m->id.len);
+	for (size_t i = 0; i < (m->is_notice ? 4 : 3); i++) {
+		struct js_span member = js_member(text, keys[i]);
+
+		if (!member.ptr)
+			continue;
+		(void)js_put_key(&b, keys[i]);
+		(void)buf_add(&b, member.ptr, member.len);
+	}
+	(void)buf_addc(&b, '}');
+	return str_of_buf(&b);
+}
+
+static void read_notice(const errand_host *h, struct message *m, const struct js *j)
+{
+	size_t len = 0;
+	const char *id = js_string(js_get(j, "task"), &len);
+	const struct task *t = id ? task_by_id(h, id, len) : NULL;
+
+	m->is_notice = id && js_string_is(js_get(js_get(j, "source"), "form"), "notice");
+	m->task = m->is_notice && t ? t->obj.id : 0;
+}
+
+/* @text was parsed as @j. */
+static int build_message(errand_host *h, const struct agent *a, const struct js *j,
+			 struct js_span text, bool is_ours, struct message **ret,
+			 errand_error **ret_err)
+{
+	const char *id;
+	size_t len;
+	struct message *m;
+
+	if (js_type(js_get(j, "content")) != JS_ARRAY)
+		return error_make(ret_err, &h->mem, ERRAND_EARG, "a message needs content");
+	id = js_string(js_get(j, "id"), &len);
+	m = mem_new(&h->mem, sizeof(*m));
+	m->id = id ? str_dup(&h->mem, id, len) : message_new_id(h, a);
+	message_named(m);
+	m->target = ERRAND_NEXT_STEP;
+	m->is_user = js_string_is(js_get(js_get(j, "source"), "kind"), "user");
+	if (is_ours)
+		read_notice(h, m, j);
+	m->json = members_of(h, m, text);
+	*ret = m;
+	return 0;
+}
+
+int message_parse(errand_host *h, const struct agent *a, struct js_span text, bool is_ours,
+		  struct message **ret, errand_error **ret_err)
+{
+	struct err err = {0};
+	struct js *j = NULL;
+	int rc;
+
+	if (text.len > MAX_ARGS)
+		return error_make(ret_err, &h->mem, ERRAND_ELIMIT,
+				  "message is over %zu bytes", MAX_ARGS);
+	rc = js_parse(text.ptr, text.len, &j, &err);
+	if (rc != 0) {
+		js_free(j);
+		return error_make(ret_err, &h->mem, rc_of_parse(rc), "message: %s",
+				  err.msg);
+	}
+	rc = build_message(h, a, j, text, is_ours, ret, ret_err);
+	js_free(j);
+	return rc;
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * replay.c - an inbox put back from the session's log (spec 7.5): silently, and as a whole
+ * or not at all.
+ */
+#include "base/err.h"
+#include "core/config.h"
+#include "core/internal.h"
+
+/* What the agent had before, in case the log is no good. */
+struct saved {
+	struct inbox inbox[2];
+	struct names pending;
+	uint64_t last_seq, log_seq, turn;
+};
+
+static void inboxes_move(struct inbox *to, struct inbox *from)
+{
+	for (int i = 0; i < 2; i++) {
+		list_init(&to[i].list);
+		list_move(&to[i].list, &from[i].list);
+		to[i].count = from[i].count;
+		from[i].count = 0;
+	}
+}
+
+static void put_aside(errand_host *h, struct agent *a, struct saved *s)
+{
+	inboxes_move(s->inbox, a->inbox);
+	s->pending = a->pending;
+	s->last_seq = a->last_seq;
+	s->log_seq = a->log_seq;
+	s->turn = a->turn;
+	names_init(&a->pending, &h->mem);
+}
+
+static void put_back(errand_host *h, struct agent *a, struct saved *s)
+{
+	inbox_release(h, a);
+	names_release(&a->pending);
+	inboxes_move(a->inbox, s->inbox);
+	a->pending = s->pending;
+	a->last_seq = s->last_seq;
+	a->log_seq = s->log_seq;
+	a->turn = s->turn;
+}
+
+static void saved_release(errand_host *h, struct saved *s)
+{
+	for (int i = 0; i < 2; i++)
+		list_each(node, &s->inbox[i].list)
+			message_free(h, list_entry(node, struct message, node));
+	names_release(&s->pending);
+}
+
+/* ---- one splice ---- */
+
+static int target_of(const struct js *data)
+{
+	const struct js *word = js_get(data, "target");
+
+	if (js_string_is(word, target_word(ERRAND_NEXT_STEP)))
+		return ERRAND_NEXT_STEP;
+	return js_string_is(word, target_word(ERRAND_NEXT_TURN)) ? ERRAND_NEXT_TURN : 0;
+}
+
+/* A whole number from 0 to @max; absent is 0. */
+static bool read_size(const struct js *j, size_t max, size_t *ret)
+{
+	double v = js_type(j) == JS_NONE ? 0 : js_number(j);
+
+	if (!(v >= 0 && v <= (double)max) || v != (double)(size_t)v)
+		return false;
+	*ret = (size_t)v;
+	return true;
+}
+
+static struct message *read_message(errand_host *h, struct agent *a, const struct js *j,
+				    int target)
+{
+	struct message *m = NULL;
+	struct buf text;
+
+	if (!js_string(js_get(j, "id"), NULL))
+		return NULL;
+	buf_init_mem(&text, MAX_JSON_TEXT, &h->mem);
+	(void)js_put_value(&text, j);
+	if (message_parse(h, a, (struct js_span){buf_text(&text), text.len}, true, &m,
+			  NULL) != 0)
+		m = NULL;
+	buf_release(&text);
+	if (!m)
+		return NULL;
+	if (names_get(&a->pending, m->id.ptr, m->id.len)) {
+		message_free(h, m);
+		return NULL;
+	}
+	m->target = target;
+	return m;
+}
+
+static bool apply(errand_host *h, struct agent *a, const struct js *data)
+{
+	const struct js *inserted = js_get(data, "inserted");
+	int target = target_of(data);
+	struct inbox *box = target ? inbox_of(a, target) : NULL;
+	size_t start, removed;
+	struct list *at;
+
+	if (!box || js_type(inserted) != JS_ARRAY ||
+	    !read_size(js_get(data, "start"), box->count, &start) ||
+	    !read_size(js_get(data, "removedCount"), box->count - start, &removed))
+		return false;
+	at = box->list.next;
+	for (size_t i = 0; i < start; i++)
+		at = at->next;
+	for (; removed > 0; removed--) {
+		struct message *gone = list_entry(at, struct message, node);
+
+		at = at->next;
+		inbox_forget(h, a, gone);
+	}
+	for (size_t i = 0; i < js_count(inserted); i++) {
+		struct message *m = read_message(h, a, js_at(inserted, i), target);
+
+		if (!m)
+			return false;
+		m->was_returned = at != &box->list;
+		inbox_put(a, m);
+		list_del(&m->node);
+		list_add(at, &m->node);
+	}
+	return true;
+}
+
+/* ---- the log ---- */
+
+static uint64_t count_of(const struct js *j, uint64_t otherwise)
+{
+	double v = js_number(j);
+
+	return v == 0 || config_is_count(v) ? (uint64_t)v : otherwise;
+}
+
+static int replay_event(errand_host *h, struct agent *a, const struct js *event,
+			uint64_t number, errand_error **ret_err)
+{
+	const struct js *data = js_get(event, "data");
+	const struct js *type = js_get(event, "type");
+	uint64_t seq = count_of(js_get(event, "seq"), number);
+
+	if (js_string_is(type, "turn/start"))
+		a->turn = count_of(js_get(data, "turn"), a->turn);
+	a->log_seq = seq + 1;
+	if (!js_string_is(type, "agent/inbox/spliced") || apply(h, a, data))
+		return 0;
+	return error_make(ret_err, &h->mem, ERRAND_EREFUSED,
+			  "invalid persisted inbox splice at session seq %llu",
+			  (unsigned long long)seq);
+}
+
+static int replay(errand_host *h, struct agent *a, const struct js *events,
+		  errand_error **ret_err)
+{
+	struct saved saved;
+	int rc = 0;
+
+	put_aside(h, a, &saved);
+	for (size_t i = 0; rc == 0 && i < js_count(events); i++)
+		rc = replay_event(h, a, js_at(events, i), i, ret_err);
+	if (rc == 0)
+		saved_release(h, &saved);
+	else
+		put_back(h, a, &saved);
+	return rc;
+}
+
+static int check_quiet(const errand_host *h, const struct agent *a, errand_error **ret_err)
+{
+	if (a->disposing)
+		return error_make(ret_err, &h->mem, ERRAND_ESTATE,
+				  "already being disposed");
+	if (!list_is_empty(&a->holds))
+		return error_make(ret_err, &h->mem, ERRAND_ESTATE,
+				  "messages are claimed on a lease");
+	return 0;
+}
+
+int errand_replay(errand_host *h, errand_agent agent, const char *events_json, size_t len,
+		  errand_error **ret_err)
+{
+	struct err err = {0};
+	struct js *events = NULL;
+	struct agent *a;
+	int rc = may_change(h, ret_err);
+
+	if (rc != 0)
+		return rc;
+	a = agent_get(h, agent, ret_err);
+	if (!a)
+		return ERRAND_EGONE;
+	rc = check_quiet(h, a, ret_err);
+	if (rc != 0)
+		return rc;
+	len = str_length(events_json, len);
+	if (!events_json || len > MAX_JSON_TEXT)
+		return error_make(ret_err, &h->mem, ERRAND_ELIMIT,
+				  "no events, or over %zu bytes", MAX_JSON_TEXT);
+	rc = js_parse(events_json, len, &events, &err);
+	if (rc != 0)
+		rc = error_make(ret_err, &h->mem, rc_of_parse(rc), "events: %s", err.msg);
+	else if (js_type(events) != JS_ARRAY)
+		rc = error_make(ret_err, &h->mem, ERRAND_EJSON, "events: no array");
+	else
+		rc = replay(h, a, events, ret_err);
+	js_free(events);
+	return rc;
+}
