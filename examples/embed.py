@@ -49,7 +49,8 @@ class HostOptions(Structure):
 
 
 class AgentOptions(Structure):
-    _fields_ = [("size", c_uint32), ("flags", c_uint32), ("session", Str)]
+    _fields_ = [("size", c_uint32), ("flags", c_uint32), ("session", Str),
+                ("log", c_void_p), ("ud", c_void_p), ("destroy", c_void_p)]
 
 
 class Tool(Structure):
@@ -138,7 +139,7 @@ class Host:
     def messages(self, agent):
         """What waits for the agent; it counts as delivered."""
         lease, t = Id(), c_void_p()
-        self.do("errand_claim", agent, CLAIM_STEP, byref(lease), byref(t))
+        self.do("errand_claim", agent, CLAIM_STEP, Id(0), byref(lease), byref(t))
         self.lib.errand_lease_commit(self.h, lease)
         return [m["content"][0]["text"] for m in json.loads(self.take(t))]
 
