@@ -49,6 +49,7 @@ struct host {
 	struct config config;
 	struct state state;
 	struct run_context context;
+	struct rlimit limits[RLIM_NLIMITS]; /* the client's; ours are raised */
 	char *cwd;
 	char *owner; /* the client's own name */
 
@@ -405,6 +406,10 @@ static void take_context(struct host *h)
 	h->context.env = (const char *const *)environ;
 	h->context.umask = umask(077);
 	(void)umask(h->context.umask);
+	while (h->context.n_limits < RLIM_NLIMITS &&
+	       getrlimit(h->context.n_limits, &h->limits[h->context.n_limits]) == 0)
+		h->context.n_limits++;
+	h->context.limits = h->limits;
 }
 
 static int start(struct host *h, const struct host_options *o, struct err *err)

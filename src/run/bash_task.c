@@ -195,7 +195,7 @@ int bash_start(struct bash *b, errand_agent owner, const struct bash_request *re
 {
 	const struct run_context *client = b->config.context(b->config.ud, owner);
 	autofree const char **env = make_env(b, client);
-	struct run_context context = {client->cwd, env, client->umask};
+	struct run_context context = *client;
 	const char *argv[] = {shell_of(b, client), "-c", request->command, NULL};
 	struct run_spec spec = {
 		.argv = argv,
@@ -208,6 +208,7 @@ int bash_start(struct bash *b, errand_agent owner, const struct bash_request *re
 	};
 	struct bash_task *t = mem_new(NULL, sizeof(*t));
 
+	context.env = env;
 	list_init(&t->node);
 	t->bash = b;
 	t->owner = owner;

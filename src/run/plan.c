@@ -2,6 +2,7 @@
 /* plan.c - from what a caller wants to the bytes of a spec. Nothing is made on disk. */
 #include <errno.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
@@ -90,6 +91,20 @@ static char **make_env(const struct run_context *c, char *own, size_t *ret_count
 	return env;
 }
 
+static void put_limits(struct proto_spec *out, const struct run_context *c)
+{
+	while (out->n_limits < c->n_limits && out->n_limits < PROTO_LIMITS_MAX) {
+		const struct rlimit *r = &c->limits[out->n_limits];
+
+		out->limits[out->n_limits] = (struct proto_limit){
+			.resource = (uint32_t)out->n_limits,
+			.soft = r->rlim_cur,
+			.hard = r->rlim_max,
+		};
+		out->n_limits++;
+	}
+}
+
 static int write_spec(struct run_task *t, struct proto_spec *out, struct err *err)
 {
 	int rc;
@@ -129,6 +144,7 @@ int run_plan(struct run_task *t, const struct run_spec *spec, struct err *err)
 	memcpy(out.boot_id, t->run->boot_id, sizeof(out.boot_id));
 	(void)snprintf(own, sizeof(own), TASK_VARIABLE "%s", t->uid);
 	env = make_env(spec->context, own, &out.envc);
+	put_limits(&out, spec->context);
 	out.cwd = buf_text(&cwd);
 	out.env = env;
 	memcpy(&out.argv, &spec->argv, sizeof(out.argv));

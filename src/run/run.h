@@ -19,6 +19,7 @@
 
 struct err;
 struct buf;
+struct rlimit;
 struct run;
 struct run_task; /* one task's shim; owned by the struct run until run_drop() */
 
@@ -27,6 +28,9 @@ struct run_context {
 	const char *cwd;        /* absolute */
 	const char *const *env; /* NULL-terminated "NAME=value" */
 	mode_t umask;
+	/* Resource limits, by their numbers; NULL: whatever this process has. */
+	const struct rlimit *limits;
+	size_t n_limits;
 };
 
 struct run_spec {

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -35,6 +36,20 @@ static void raise_oom_score(int score)
 	(void)close(fd);
 }
 
+/*
+ * The host may have raised its own. One limit at a time, and what the system refuses (a hard
+ * limit that has been lowered since) is no reason not to run.
+ */
+static void take_limits(const struct proto_spec *spec)
+{
+	for (size_t i = 0; i < spec->n_limits; i++) {
+		const struct proto_limit *l = &spec->limits[i];
+		struct rlimit r = {.rlim_cur = l->soft, .rlim_max = l->hard};
+
+		(void)syscall(SYS_prlimit64, 0, l->resource, &r, NULL);
+	}
+}
+
 static void close_all_but(int fd)
 {
 	(void)syscall(SYS_close_range, 3, fd - 1, 0);
@@ -54,6 +69,7 @@ static enum step become(const struct proto_spec *spec, int output_fd, int report
 	if (chdir(spec->cwd) != 0)
 		return STEP_CHDIR;
 	(void)umask((mode_t)spec->umask);
+	take_limits(spec);
 	sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	environ = spec->env; /* execvp looks for PATH in there */

@@ -185,11 +185,33 @@ int proto_get_packet(const uint8_t *bytes, size_t len, struct proto_packet *ret)
 
 /* ---- the spec ----
  *
- * magic, version, uid, boot id, the numbers, the counts of arguments and variables; then
- * cwd, arguments and variables, each as length, bytes, NUL.
+ * magic, version, uid, boot id, the numbers, the counts of arguments, variables and limits;
+ * then the limits, of 20 bytes each; then cwd, arguments and variables, each as length,
+ * bytes, NUL.
  */
 
-#define SPEC_FIXED (4 + 4 + PROTO_UID_LEN + 16 + 4 + 4 + 4 * 8 + 4 + 4)
+#define SPEC_FIXED (4 + 4 + PROTO_UID_LEN + 16 + 4 + 4 + 4 * 8 + 4 + 4 + 4)
+#define SPEC_LIMIT (4 + 8 + 8)
+
+static void put_limit(struct buf *out, const struct proto_limit *l)
+{
+	uint8_t bytes[SPEC_LIMIT], *at = bytes;
+
+	at = put(at, l->resource, 4);
+	at = put(at, l->soft, 8);
+	(void)put(at, l->hard, 8);
+	buf_add(out, bytes, sizeof(bytes));
+}
+
+static struct proto_limit get_limit(const uint8_t **at)
+{
+	struct proto_limit l;
+
+	l.resource = (uint32_t)get(at, 4);
+	l.soft = get(at, 8);
+	l.hard = get(at, 8);
+	return l;
+}
 
 static void put_string(struct buf *out, const char *s)
 {
@@ -218,8 +240,11 @@ int proto_put_spec(struct buf *out, const struct proto_spec *s)
 	at = put(at, s->log_head, 8);
 	at = put(at, s->log_tail, 8);
 	at = put(at, s->argc, 4);
-	(void)put(at, s->envc, 4);
+	at = put(at, s->envc, 4);
+	(void)put(at, s->n_limits, 4);
 	buf_add(out, fixed, sizeof(fixed));
+	for (size_t i = 0; i < s->n_limits; i++)
+		put_limit(out, &s->limits[i]);
 	put_string(out, s->cwd);
 	for (size_t i = 0; i < s->argc; i++)
 		put_string(out, s->argv[i]);
@@ -303,9 +328,13 @@ int proto_get_spec(char *bytes, size_t len, struct proto_spec *ret)
 	s.log_tail = get(&at, 8);
 	s.argc = (size_t)get(&at, 4);
 	s.envc = (size_t)get(&at, 4);
-	if (!is_uid(s.uid) || s.deadline_ms < 0 || s.grace_ms < 0)
+	s.n_limits = (size_t)get(&at, 4);
+	if (!is_uid(s.uid) || s.deadline_ms < 0 || s.grace_ms < 0 ||
+	    s.n_limits > PROTO_LIMITS_MAX || len - SPEC_FIXED < s.n_limits * SPEC_LIMIT)
 		return -ERR_FORMAT;
-	rc = get_arrays(bytes + SPEC_FIXED, bytes + len, &s);
+	for (size_t i = 0; i < s.n_limits; i++)
+		s.limits[i] = get_limit(&at);
+	rc = get_arrays(bytes + SPEC_FIXED + s.n_limits * SPEC_LIMIT, bytes + len, &s);
 	if (rc == 0)
 		*ret = s;
 	return rc;

@@ -164,6 +164,14 @@ int proto_get_packet(const uint8_t *bytes, size_t len, struct proto_packet *ret)
 
 /* ---- the spec file ---- */
 
+/* A resource limit as the kernel numbers and counts it: all bits set is no limit. */
+struct proto_limit {
+	uint32_t resource;
+	uint64_t soft, hard;
+};
+
+#define PROTO_LIMITS_MAX 32 /* Linux has 16 */
+
 struct proto_spec {
 	char uid[PROTO_UID_LEN + 1];
 	uint8_t boot_id[16];
@@ -175,6 +183,8 @@ struct proto_spec {
 	const char *cwd;
 	char **argv, **env; /* NULL-terminated */
 	size_t argc, envc;
+	struct proto_limit limits[PROTO_LIMITS_MAX]; /* of the client, for the task */
+	size_t n_limits;
 };
 
 int proto_put_spec(struct buf *out, const struct proto_spec *s)

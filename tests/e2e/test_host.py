@@ -66,6 +66,16 @@ def test_a_bad_setting_is_named_and_nothing_runs():
             equal(os.listdir(state), [])
 
 
+def test_a_task_has_its_clients_limits_although_the_host_raises_its_own():
+    limited = "ulimit -Sn 200; exec %s mcp" % ERRAND
+    with Client(["sh", "-c", limited]) as c:
+        c.initialize()
+        equal(c.text("bash", command="ulimit -Sn", description="d").strip(), "200")
+        with open("/proc/%d/limits" % c.proc.pid, encoding="ascii") as f:
+            own = next(line for line in f if line.startswith("Max open files"))
+        assert int(own.split()[3]) >= 200 and own.split()[3] == own.split()[4], own
+
+
 def test_credentials_of_agents_are_withheld_from_tasks():
     env = {**os.environ, "ANTHROPIC_API_KEY": "k1", "OPENAI_API_KEY": "k2", "MINE": "k3"}
     show = "echo ${ANTHROPIC_API_KEY-no} ${OPENAI_API_KEY-no} ${MINE-no}"

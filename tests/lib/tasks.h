@@ -73,7 +73,7 @@ static inline void world_open(struct world *w)
 	assert_non_null(mkdtemp(w->folder));
 	if (run_new(w->folder, shim_path(), &w->run, &err) != 0)
 		fail_msg("%s", err.msg);
-	w->context = (struct run_context){"/tmp", NULL, 022};
+	w->context = (struct run_context){.cwd = "/tmp", .umask = 022};
 	memcpy(&w->context.env, &environ, sizeof(environ));
 }
 

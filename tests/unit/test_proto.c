@@ -167,6 +167,8 @@ static void put_sample_spec(struct buf *out)
 		.env = env,
 		.argc = 2,
 		.envc = 1,
+		.limits = {{7, 1024, UINT64_MAX}},
+		.n_limits = 1,
 	};
 
 	assert_int_equal(proto_put_spec(out, &s), 0);
@@ -188,6 +190,10 @@ TEST(a_spec_comes_back_as_it_went)
 	assert_null(got.argv[2]);
 	assert_string_equal(got.env[0], "PATH=/bin");
 	assert_null(got.env[1]);
+	assert_int_equal(got.n_limits, 1);
+	assert_int_equal(got.limits[0].resource, 7);
+	assert_int_equal(got.limits[0].soft, 1024);
+	assert_int_equal(got.limits[0].hard, UINT64_MAX);
 	mem_free(NULL, got.argv);
 }
 

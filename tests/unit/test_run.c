@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Host and shim: what each leaves behind, and what happens when one of them dies. */
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -87,6 +88,25 @@ TASK_TEST(a_task_has_its_clients_umask_and_its_own_session)
 	w->context.umask = 027;
 	job_run(w, &j, "umask; ps -o sid= -p $$ | grep -qw $$ && echo own");
 	assert_string_equal(job_log(&j), "0027\nown\n");
+}
+
+TASK_TEST(a_task_has_its_clients_limits_and_not_its_hosts)
+{
+	struct rlimit limits[RLIM_NLIMITS], mine;
+	struct job j;
+
+	for (int i = 0; i < RLIM_NLIMITS; i++)
+		assert_int_equal(getrlimit(i, &limits[i]), 0);
+	limits[RLIMIT_NOFILE].rlim_cur = 77;
+	limits[RLIMIT_CORE].rlim_cur = 0;
+	w->context.limits = limits;
+	w->context.n_limits = RLIM_NLIMITS;
+	job_run(w, &j, "ulimit -Sn; ulimit -Hn; ulimit -Sc");
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &mine), 0);
+	assert_true(mine.rlim_cur != 77);
+	assert_true(strncmp(job_log(&j), "77\n", 3) == 0);
+	assert_int_equal(strtoull(job_log(&j) + 3, NULL, 10), mine.rlim_max);
+	assert_non_null(strstr(job_log(&j) + 3, "\n0\n"));
 }
 
 TASK_TEST(a_task_is_the_better_victim_when_memory_runs_out)
@@ -207,7 +227,7 @@ static int host_that_dies(const char *folder, const char *command,
 	if (pid == 0) {
 		const char *argv[] = {"bash", "-c", command, NULL};
 		const char *env[] = {"PATH=/bin:/usr/bin", NULL};
-		struct run_context context = {"/tmp", env, 022};
+		struct run_context context = {.cwd = "/tmp", .env = env, .umask = 022};
 		struct run_spec spec = {.argv = argv,
 					.context = &context,
 					.grace_ms = 300,
