@@ -49,15 +49,15 @@ class HostOptions(Structure):
 
 
 class AgentOptions(Structure):
-    _fields_ = [("size", c_uint32), ("flags", c_uint32), ("session", Str),
+    _fields_ = [("size", c_uint32), ("flags", c_uint32), ("session", Str), ("scope", Id),
                 ("log", c_void_p), ("ud", c_void_p), ("destroy", c_void_p)]
 
 
 class Tool(Structure):
     _fields_ = [("size", c_uint32), ("flags", c_uint32), ("name", Str), ("description", Str),
                 ("params_schema", Str), ("output_schema", Str), ("exec", Enter),
-                ("render", c_void_p), ("finalize", c_void_p), ("ud", c_void_p),
-                ("destroy", c_void_p)]
+                ("render", c_void_p), ("finalize", c_void_p), ("card", c_void_p),
+                ("ud", c_void_p), ("destroy", c_void_p)]
 
 
 class CallOptions(Structure):
@@ -207,7 +207,7 @@ def add_run(host):
 def main():
     host = Host(sys.argv[1])
     agent = Id()
-    options = AgentOptions(ctypes.sizeof(AgentOptions), 0, text("a"))
+    options = AgentOptions(ctypes.sizeof(AgentOptions), 0, text("a"), 0)
     host.do("errand_mount", Id(0), b"{}", NUL, byref(Id()))
     host.do("errand_agent_new", byref(options), byref(agent))
     add_run(host)

@@ -46,7 +46,7 @@
  *          claim ... Allowed at top level and from every callback that errand_run() makes;
  *          not from PURE callbacks and not from [sync] ones.
  *  [top]   errand_run, errand_host_free: never from a callback.
- *  PURE callbacks (read, render, finalize, warn, message_id, allocator, destroy) may call
+ *  PURE callbacks (read, render, finalize, card, warn, message_id, allocator, destroy) may call
  *  [any]-queries only.
  *
  * "spec N" names the item of the contract that a rule comes from.
@@ -86,8 +86,8 @@ typedef struct errand_error errand_error;
 typedef struct errand_text errand_text;
 typedef struct errand_sink errand_sink; /* where a PURE callback writes its text */
 
-typedef uint64_t errand_scope;  /* a layer key; 0 is the global layer, the only one yet */
-typedef uint64_t errand_agent;  /* an agent instance */
+typedef uint64_t errand_scope;  /* a layer key; 0 is the global layer */
+typedef uint64_t errand_agent;  /* an agent instance; also a scope of its own */
 typedef uint64_t errand_task;   /* a record; not the "bash-1" of the model */
 typedef uint64_t errand_call;   /* one tool call on its way through the pipeline */
 typedef uint64_t errand_frame;  /* one stage of a call that owes one answer */
@@ -185,12 +185,54 @@ ERRAND_FN errand_run(errand_host *h, int64_t mono_ms, int64_t wall_ms, uint32_t 
 /* [any] When to call errand_run() next, on @mono_ms' scale; INT64_MIN: work is queued. */
 ERRAND_API int64_t errand_next_deadline(const errand_host *h);
 
+/* ---- scopes -------------------------------------------------------------------------- */
+
+/*
+ * A scope is a key under which things are registered: tools, sections, listeners, mounts,
+ * surfaces, restrictions. Keys form chains: an agent, its preset, the preset's parent, ...
+ * (spec 3.1). A reader sees the global layer (scope 0) and the layers along its chain; of two
+ * equal names the nearer one. What is registered below or beside it, it does not see (3.2).
+ * A chain may be of any length; each look-up costs by its length.
+ *
+ *      errand_scope preset;
+ *      errand_scope_new(h, &preset, NULL);
+ *      errand_mount(h, preset, "{}", 2, &mount, NULL);
+ *      options.scope = preset;
+ *      errand_agent_new(h, &options, &agent, NULL);
+ *
+ * Wherever a function takes an errand_scope, an errand_agent may be given: the agent's own
+ * scope, which lives as long as the agent. EGONE: a stale one.
+ */
+/* [main] A fresh key with no parent and nothing in it; lives until it is disposed of. */
+ERRAND_FN errand_scope_new(errand_host *h, errand_scope *ret, errand_error **ret_err);
+/*
+ * [main] Give @child its parent (0: none for now), once (spec 3.1). Only the holder of the
+ * binding may move it afterwards; errand_unregister(binding) undoes the link, and @child may
+ * be bound again. EREFUSED: `dsh-scope: scope key is already bound to a parent; re-linking
+ * requires the binding returned by the original bind` (so is an agent that was made with a
+ * scope), `dsh-scope: scope parent link would form a cycle`.
+ */
+ERRAND_FN errand_scope_bind(errand_host *h, errand_scope child, errand_scope parent,
+			    errand_reg *ret_binding, errand_error **ret_err);
+/* [main] Move what @binding bound to another parent (0: none). From then on everything is
+ * looked up along the new chain; what was under way keeps what it had found. EGONE: a stale
+ * binding. EARG: a registration of another kind. EREFUSED: a cycle, and nothing changed. */
+ERRAND_FN errand_scope_relink(errand_host *h, errand_reg binding, errand_scope parent,
+			      errand_error **ret_err);
+/*
+ * [main] Undo everything that is registered in @s, in reverse order, and forget the key. Tasks
+ * go on (spec 3.7, 12.8). What had @s for a parent is from now on bound to the parent of @s.
+ * EARG: an agent's own scope; that goes with the agent.
+ */
+ERRAND_FN errand_scope_dispose(errand_host *h, errand_scope s, errand_error **ret_err);
+
 /* ---- agents -------------------------------------------------------------------------- */
 
 struct errand_agent_options {
 	uint32_t size;
 	uint32_t flags;     /* ERRAND_AGENT_* */
 	errand_str session; /* id = session id; not empty */
+	errand_scope scope; /* parent of the agent's own scope; 0: none */
 	/*
 	 * PURE; may be NULL. Append one event to the session's log: {"seq","type","data"},
 	 * @seq from 0 on. It comes before what it describes; negative with @e filled: that
@@ -205,19 +247,28 @@ struct errand_agent_options {
 };
 #define ERRAND_AGENT_UNREGISTERED 1u /* live, but not in the registry (cannot own tasks) */
 
-/* EREFUSED: `agent "<id>" is already registered` (spec 2.7). */
+/* [main] EREFUSED: `agent "<id>" is already registered` (spec 2.7). EGONE: no such scope. */
 ERRAND_FN errand_agent_new(errand_host *h, const struct errand_agent_options *o,
 			   errand_agent *ret, errand_error **ret_err);
 /* Put it into the registry of live agents, or take it out (spec 1.1.1e, 2.4). */
 ERRAND_FN errand_agent_register(errand_host *h, errand_agent a, int yes,
 				errand_error **ret_err);
 
+/* [main] Put the agent under another scope (0: under none), also one that was made with a
+ * scope or bound. Its events go along the new chain from the next one on (spec 3.4). EREFUSED:
+ * `dsh-scope: scope parent link would form a cycle`. */
+ERRAND_FN errand_agent_rebind(errand_host *h, errand_agent a, errand_scope parent,
+			      errand_error **ret_err);
+/* [any] The agent's own scope, for what only this agent is to have; 0: the agent is gone. */
+ERRAND_API errand_scope errand_agent_scope(const errand_host *h, errand_agent a);
+
 /* done(ud): everything has ended and the records are dropped. */
 typedef void (*errand_done_fn)(void *ud, errand_host *h);
 /*
  * End an agent (spec 12.1, 12.2, D2): its inbox is cleared, each live task of this very
  * instance is reported and cancelled with "owner disposed"; when all have settled, their
- * records are dropped and done() is called. New starts fail meanwhile. Calls of the agent
+ * records are dropped, what is registered in its own scope is undone, and done() is called.
+ * New starts fail meanwhile. Calls of the agent
  * that are under way go on to their end. Leases return.
  */
 ERRAND_FN errand_agent_dispose(errand_host *h, errand_agent a, errand_done_fn done,
@@ -295,10 +346,31 @@ ERRAND_API int errand_lease_return(errand_host *h, errand_lease l);
 
 /* ---- prompt, tools ------------------------------------------------------------------- */
 
-/* The prompt sections that the agent (0: nobody) sees, in order, a blank line between them
- * (spec 8). "" without a mount. */
-ERRAND_FN errand_prompt(const errand_host *h, errand_agent a, errand_text **ret,
-			errand_error **ret_err);
+/*
+ * [main] Add a section to the prompt of everybody who sees @s (spec 8.2). @name and @text are
+ * copied; @order (finite) says where it stands: -100 identity, 0 persona, 100 to 199 guidance
+ * for tools. A section of the same name in a nearer scope takes its place. EREFUSED: `prompt
+ * section "<name>" is already registered in this scope` (or, in the global layer, `... is
+ * already registered (for a per-agent override, register through that agent's ``agent.ctx``
+ * instead)`, with single backticks). EARG: no name, no text, an order that is not finite.
+ * EGONE: no such scope.
+ */
+ERRAND_FN errand_section_add(errand_host *h, errand_scope s, const char *name, double order,
+			     const char *text, size_t len, errand_reg *ret,
+			     errand_error **ret_err);
+/* [any] [{"name","order","text"}] as the agent (0: nobody) sees them, in order of assembly, the
+ * texts as they were added. */
+ERRAND_FN errand_sections(const errand_host *h, errand_agent a, errand_text **ret_json,
+			  errand_error **ret_err);
+/*
+ * [any] The prompt: the sections that the agent (0: nobody) sees, by ascending order; of equal
+ * ones the global first, then from far to near, then the older. Empty texts are left out, a
+ * blank line stands between two (spec 8.3). `{{name}}` (letters, digits, '_', '.', '-') stands
+ * for that member of @variables_json, an object of strings, NULL: {}. EREFUSED: a variable that
+ * is not given, or `{{` before anything else. "" without a section.
+ */
+ERRAND_FN errand_prompt(const errand_host *h, errand_agent a, const char *variables_json,
+			size_t len, errand_text **ret, errand_error **ret_err);
 
 enum {
 	ERRAND_STAGE_BODY = 5 /* answer: the canonical value as JSON */
@@ -332,21 +404,43 @@ struct errand_tool {
 	errand_make_fn render;
 	/* {"args","result"} -> {"content":[...]}, or writes nothing: as it is (spec 9.9) */
 	errand_make_fn finalize;
+	/* args -> UI card, or writes nothing (spec 4.8); only asked for valid arguments */
+	errand_make_fn card;
 	void *ud;
 	errand_destroy_fn
 		destroy; /* after the last call that captured the tool has ended */
 };
 #define ERRAND_TOOL_EXCLUSIVE 1u /* your loop must not overlap it with sibling calls */
 
-/* EREFUSED: the name is taken in this scope, or a schema is outside the subset. */
+/* [main] Offer a tool to everybody who sees @s; a nearer one of the same name takes its place
+ * (spec 3.9). EREFUSED: the name is taken in this scope, or a schema is outside the subset. */
 ERRAND_FN errand_tool_add(errand_host *h, errand_scope s, const struct errand_tool *t,
 			  errand_reg *ret, errand_error **ret_err);
 /*
- * As for the model: [{"name","description","parameters","outputSchema","exclusive"}], sorted
- * by name, or in order of registration. Byte-stable (spec 8.4).
+ * [main] Hide global tools from everybody who sees @s: {"allow":[names]} hides all others,
+ * {"deny":[names]} these; both may be given, and several restrictions add up. A hidden tool is
+ * neither listed nor callable; tools of scopes cannot be hidden (spec 3.9). EREFUSED, with the
+ * contract's text: {} (null counts as not given), or names that no global tool has (D19). EARG:
+ * not of this shape.
+ */
+ERRAND_FN errand_restrict(errand_host *h, errand_scope s, const char *filter_json,
+			  size_t len, errand_reg *ret, errand_error **ret_err);
+/*
+ * [any] What the agent (0: nobody) may call, as for the model:
+ * [{"name","description","parameters","outputSchema","exclusive"}], sorted by name (by UTF-16
+ * unit), or in order of registration: global ones, then from far to near, a nearer one in the
+ * place of the one that it replaces. Byte-stable (spec 8.4).
  */
 ERRAND_FN errand_tools(const errand_host *h, errand_agent a, int by_registration,
 		       errand_text **ret_json, errand_error **ret_err);
+/*
+ * [any] The UI card of a call that @a (0: nobody) would make, as JSON; NULL if the tool is
+ * unknown or declares none, if the arguments do not fit its schema, or if making it fails (spec
+ * 4.8). @args_json as the model wrote it; empty is {}.
+ */
+ERRAND_FN errand_card(errand_host *h, errand_agent a, const char *tool,
+		      const char *args_json, size_t len, errand_text **ret_json_or_null,
+		      errand_error **ret_err);
 /* Undo any registration; idempotent (EGONE the second time). Frames that are out stay valid,
  * and ud lives until they are answered. */
 ERRAND_API int errand_unregister(errand_host *h, errand_reg r);
@@ -510,8 +604,19 @@ enum {
 typedef int (*errand_event_fn)(void *ud, errand_host *h, errand_reg self,
 			       errand_agent owner, const char *json, size_t len,
 			       errand_error *e);
+/*
+ * [main] Hear of events of agents whose chain holds @s; 0: of all, and of what has no owner.
+ * Told are, in this order, the global listeners, then those of the chain from far to near, in
+ * each by age, as the chain stood when it happened (spec 3.4, 3.8). One that was removed since
+ * is skipped, one that was added hears the next event.
+ */
 ERRAND_FN errand_on(errand_host *h, errand_scope s, int event, errand_event_fn fn, void *ud,
 		    errand_destroy_fn destroy, errand_reg *ret, errand_error **ret_err);
+/* [any] Work that listener @self began for the end of @t (0: for a change) has failed after it
+ * returned: one line to the operator, `tasks: onTaskDone listener rejected for <id>: <error>`
+ * (spec 1.2.4). EGONE: @self or @t is. */
+ERRAND_API int errand_event_failed(errand_host *h, errand_reg self, errand_task t,
+				   const errand_error *why);
 
 /* ---- helpers for producers [any], pure ---------------------------------------------- */
 
@@ -530,11 +635,14 @@ ERRAND_FN errand_fit(const char *text, size_t len, const char *suffix, const cha
 /*
  * task_output, task_list, task_kill, the prompt section and the notices, in scope @s.
  * @config_json: {"waitTimeoutMs":30000,"maxWaitTimeoutMs":600000} (spec 10). Also opens the
- * start gate. Undone by errand_unregister(): work that runs goes on (spec 3.7).
+ * start gate for everybody who sees @s. Of several mounts on an owner's chain the nearest
+ * delivers the one notice of an end (D1). A mount that fails leaves nothing behind; a second one
+ * in the same scope fails by the name of its section (spec 3.6). Undone by
+ * errand_unregister(): work that runs goes on (spec 3.7).
  */
 ERRAND_FN errand_mount(errand_host *h, errand_scope s, const char *config_json, size_t len,
 		       errand_reg *ret, errand_error **ret_err);
-/* Open the start gate without the controller (spec 1.8). */
+/* Open the start gate for everybody who sees @s, without the controller (spec 1.8, 3.3). */
 ERRAND_FN errand_surface(errand_host *h, errand_scope s, const char *name, errand_reg *ret,
 			 errand_error **ret_err);
 

@@ -116,6 +116,7 @@ static struct agent *agent_alloc(errand_host *h, struct session *s)
 	list_init(&a->inbox[1].list);
 	list_init(&a->holds);
 	names_init(&a->pending, &h->mem);
+	scope_init(&a->scope);
 	object_add(h, &a->obj, OBJ_AGENT);
 	a->number = a->obj.id;
 	return a;
@@ -124,17 +125,22 @@ static struct agent *agent_alloc(errand_host *h, struct session *s)
 static int agent_new(errand_host *h, const struct errand_agent_options *o,
 		     errand_agent *ret, errand_error **ret_err)
 {
+	struct scope *parent = NULL;
 	struct session *s;
 	struct agent *a;
 	int rc = may_change(h, ret_err);
 
 	if (rc == 0 && (!ret || o->size < sizeof(*o)))
 		rc = error_make(ret_err, &h->mem, ERRAND_EARG, "bad agent options");
+	if (rc == 0 && o->scope != 0 && !(parent = scope_get(h, o->scope, ret_err)))
+		rc = ERRAND_EGONE;
 	if (rc == 0)
 		rc = take_session(h, o, &s, ret_err);
 	if (rc != 0)
 		return rc;
 	a = agent_alloc(h, s);
+	scope_link(&a->scope, parent);
+	a->scope.is_bound = parent != NULL;
 	a->log = o->log;
 	a->ud = o->ud;
 	a->destroy = o->destroy;
@@ -185,6 +191,7 @@ void agent_free(errand_host *h, struct agent *a)
 	while (!list_is_empty(&a->holds))
 		hold_free(h, list_entry(a->holds.next, struct hold, in_thing));
 	names_release(&a->pending);
+	scope_release(h, &a->scope);
 	destroy_ud(h, a->done_destroy, a->done_ud);
 	destroy_ud(h, a->destroy, a->ud);
 	if (s->registered == a)
@@ -328,6 +335,7 @@ static void on_finish(errand_host *h, struct event *ev)
 		task_changed(h, a);
 	queue_done(h, a);
 	inbox_cancel_anyway(h, a);
+	scope_clear(h, &a->scope);
 	a->gone = true;
 	if (a->session->registered == a)
 		a->session->registered = NULL;

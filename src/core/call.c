@@ -103,8 +103,8 @@ static void error_content(errand_host *h, struct call *c)
 
 /* ---- the last mile: the tool's own finaliser, on every outcome (spec 9.9) ---- */
 
-static int run_maker(errand_host *h, errand_make_fn make, void *ud, const struct str *in,
-		     struct buf *ret, errand_error **ret_err)
+int run_maker(errand_host *h, errand_make_fn make, void *ud, errand_str in, struct buf *ret,
+	      errand_error **ret_err)
 {
 	struct errand_sink sink;
 	errand_error *e = error_lend(&h->mem);
@@ -112,7 +112,7 @@ static int run_maker(errand_host *h, errand_make_fn make, void *ud, const struct
 	int rc;
 
 	buf_init_mem(&sink.buf, MAX_JSON_TEXT, &h->mem);
-	rc = make(ud, in->ptr, in->len, &sink, e);
+	rc = make(ud, in.ptr, in.len, &sink, e);
 	h->phase = before;
 	if (rc >= 0 && buf_error(&sink.buf))
 		rc = error_make(&e, &h->mem, ERRAND_ENOMEM, "out of memory");
@@ -166,7 +166,7 @@ static void run_finalize(errand_host *h, struct call *c)
 	put_result(&in, c);
 	(void)buf_addc(&in, '}');
 	in_text = str_of_buf(&in);
-	rc = run_maker(h, c->tool->finalize, c->tool->ud, &in_text, &out, &e);
+	rc = run_maker(h, c->tool->finalize, c->tool->ud, str_view(&in_text), &out, &e);
 	str_free(&h->mem, &in_text);
 	if (rc != 0) {
 		fail_with(h, c, e);
@@ -248,7 +248,8 @@ static void render(errand_host *h, struct call *c)
 		c->content = str_of_buf(&out);
 		return;
 	}
-	if (run_maker(h, c->tool->render, c->tool->ud, &c->value, &out, &e) != 0) {
+	if (run_maker(h, c->tool->render, c->tool->ud, str_view(&c->value), &out, &e) !=
+	    0) {
 		fail_with(h, c, e);
 		return;
 	}

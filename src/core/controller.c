@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "core/card.h"
 #include "core/internal.h"
 #include "core/render.h"
 
@@ -236,6 +237,7 @@ const struct controller_tool controller_tools[N_CONTROLLER_TOOLS] = {
 			"},\"required\":[\"text\",\"task\"]}",
 		.exec = exec_output,
 		.render = render_output,
+		.card = card_output,
 		.capture = capture,
 		.last_mile = bound_output,
 	},
@@ -249,6 +251,7 @@ const struct controller_tool controller_tools[N_CONTROLLER_TOOLS] = {
 		.output = "{\"type\":\"array\",\"items\":" PUBLIC_TASK "}",
 		.exec = exec_list,
 		.render = render_list,
+		.card = card_list,
 	},
 	{
 		.name = "task_kill",
@@ -267,6 +270,7 @@ const struct controller_tool controller_tools[N_CONTROLLER_TOOLS] = {
 			"},\"required\":[\"outcome\",\"task\"]}",
 		.exec = exec_kill,
 		.render = render_kill,
+		.card = card_kill,
 		.capture = capture,
 		.last_mile = bound_kill,
 	},

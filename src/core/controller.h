@@ -13,7 +13,7 @@ struct wait_config {
 struct controller_tool {
 	const char *name, *description, *params, *output;
 	errand_enter_fn exec;
-	errand_make_fn render;
+	errand_make_fn render, card;
 	void (*capture)(errand_host *h, struct call *c);
 	void (*last_mile)(errand_host *h, struct call *c);
 };

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * event.c - registrations, and listeners of what happens (spec 1.2.4, 1.8, 1.10.2).
+ * event.c - registrations, and listeners of what happens (spec 1.2.4, 1.8, 1.10.2, 3.4).
  *
- * A dispatch goes to the listeners that were there when it was made. One that is removed
- * meanwhile is skipped; its memory stays until no chain is under way.
+ * A dispatch goes to the listeners that were on the owner's chain when it was made, whatever
+ * becomes of the chain. It knows them by id: one that is removed meanwhile is skipped. One
+ * that is removed while it runs goes when it returns.
  */
 #include "core/internal.h"
 
@@ -11,12 +12,23 @@
 
 errand_reg reg_publish(errand_host *h, struct reg *r)
 {
+	list_init(&r->in_layer);
 	object_add(h, &r->obj, OBJ_REG);
 	return r->obj.id;
 }
 
+errand_reg reg_publish_in(errand_host *h, struct layer *l, struct reg *r)
+{
+	errand_reg id = reg_publish(h, r);
+
+	list_add(&l->regs, &r->in_layer);
+	return id;
+}
+
 void reg_undo(errand_host *h, struct reg *r)
 {
+	if (r->obj.type == OBJ_REG && r->obj.id != 0)
+		list_del(&r->in_layer);
 	object_del(h, &r->obj);
 	r->undo(h, r);
 }
@@ -39,7 +51,6 @@ int errand_unregister(errand_host *h, errand_reg reg)
 
 static void listener_free(errand_host *h, struct listener *l)
 {
-	list_del(&l->node);
 	destroy_ud(h, l->destroy, l->ud);
 	mem_free(&h->mem, l);
 }
@@ -48,25 +59,11 @@ static void listener_undo(errand_host *h, struct reg *r)
 {
 	struct listener *l = list_entry(r, struct listener, reg);
 
+	list_del(&l->node);
+	layer_drop(h, l->layer);
 	l->gone = true;
-	if (l->heard)
-		--*l->heard;
-	if (h->dispatching == 0)
+	if (l->busy == 0)
 		listener_free(h, l);
-}
-
-static void sweep(errand_host *h, struct layer *layer)
-{
-	for (size_t i = 0; i < sizeof(layer->listeners) / sizeof(layer->listeners[0]);
-	     i++) {
-		list_each(node, &layer->listeners[i])
-		{
-			struct listener *l = list_entry(node, struct listener, node);
-
-			if (l->gone)
-				listener_free(h, l);
-		}
-	}
 }
 
 struct listener *listener_add(errand_host *h, struct layer *layer, int event)
@@ -74,8 +71,9 @@ struct listener *listener_add(errand_host *h, struct layer *layer, int event)
 	struct listener *l = mem_new(&h->mem, sizeof(*l));
 
 	list_add(&layer->listeners[event - 1], &l->node);
+	layer_hold(layer);
+	l->layer = layer;
 	l->reg.undo = listener_undo;
-	l->number = ++h->last_id;
 	return l;
 }
 
@@ -89,18 +87,17 @@ static int listen_to(errand_host *h, errand_scope s, int event, errand_event_fn 
 
 	if (rc != 0)
 		return rc;
-	if (!fn || event < ERRAND_ON_DONE || event > ERRAND_ON_INBOX)
+	if (!fn || event < ERRAND_ON_DONE || event > N_EVENTS)
 		return error_make(ret_err, &h->mem, ERRAND_EARG, "no such event");
-	layer = layer_of(h, s);
+	layer = layer_open(h, s, ret_err);
 	if (!layer)
-		return error_make(ret_err, &h->mem, ERRAND_EGONE, "no such scope");
+		return ERRAND_EGONE;
 	l = listener_add(h, layer, event);
 	l->fn = fn;
 	l->ud = ud;
 	l->destroy = destroy;
-	l->heard = &layer->heard[event - 1];
-	++*l->heard;
-	l->number = reg_publish(h, &l->reg);
+	l->number = reg_publish_in(h, layer, &l->reg);
+	layer_drop(h, layer);
 	if (ret)
 		*ret = l->number;
 	return 0;
@@ -116,6 +113,56 @@ int errand_on(errand_host *h, errand_scope s, int event, errand_event_fn fn, voi
 	return rc;
 }
 
+/* ---- warnings ---- */
+
+static const struct {
+	const char *threw, *rejected;
+} words[] = {
+	[ERRAND_ON_DONE] = {"tasks: onTaskDone listener threw for ",
+			    "tasks: onTaskDone listener rejected for "},
+	[ERRAND_ON_CHANGED] = {"tasks: onTasksChanged listener threw",
+			       "tasks: onTasksChanged listener rejected"},
+	[ERRAND_ON_INBOX] = {"inbox: listener threw for ", NULL},
+};
+
+static void warn(errand_host *h, const char *what, const struct str *subject,
+		 const errand_error *e)
+{
+	struct buf b;
+
+	buf_init_mem(&b, MAX_ERROR_TEXT * 2, &h->mem);
+	(void)buf_adds(&b, what);
+	(void)buf_add(&b, subject->ptr, subject->len);
+	(void)buf_adds(&b, ": ");
+	error_put_string(&b, e);
+	host_warn(h, &b);
+}
+
+int errand_event_failed(errand_host *h, errand_reg self, errand_task task,
+			const errand_error *why)
+{
+	const struct task *t = NULL;
+	struct str subject = {NULL, 0};
+	struct buf id;
+	int rc = may_queue(h);
+
+	if (rc != 0)
+		return rc;
+	if (!why)
+		return ERRAND_EARG;
+	if (!object_get(h, self, OBJ_REG) ||
+	    (task != 0 && !(t = object_get(h, task, OBJ_TASK))))
+		return ERRAND_EGONE;
+	if (t) {
+		buf_init_mem(&id, MAX_JSON_TEXT, &h->mem);
+		task_put_id(&id, t);
+		subject = str_of_buf(&id);
+	}
+	warn(h, words[t ? ERRAND_ON_DONE : ERRAND_ON_CHANGED].rejected, &subject, why);
+	str_free(&h->mem, &subject);
+	return 0;
+}
+
 /* ---- dispatch ---- */
 
 static void dispatch_free(errand_host *h, struct dispatch *d)
@@ -125,50 +172,63 @@ static void dispatch_free(errand_host *h, struct dispatch *d)
 	mem_free(&h->mem, d);
 }
 
-static void warn_throw(errand_host *h, const struct dispatch *d, const errand_error *e)
+static struct listener *listener_get(const errand_host *h, errand_reg id)
 {
-	static const char *const words[] = {
-		[ERRAND_ON_DONE] = "tasks: onTaskDone listener threw for ",
-		[ERRAND_ON_CHANGED] = "tasks: onTasksChanged listener threw",
-		[ERRAND_ON_INBOX] = "inbox: listener threw for ",
-	};
-	struct buf b;
+	struct object *o = map_get(&h->objects, id);
 
-	buf_init_mem(&b, MAX_ERROR_TEXT * 2, &h->mem);
-	(void)buf_adds(&b, words[d->event]);
-	(void)buf_add(&b, d->subject.ptr, d->subject.len);
-	(void)buf_adds(&b, ": ");
-	error_put_string(&b, e);
-	host_warn(h, &b);
+	return o ? list_entry(o, struct listener, reg.obj) : NULL;
 }
 
-static void call_listener(errand_host *h, struct listener *l, const struct dispatch *d)
+static void tell(errand_host *h, struct listener *l, const struct dispatch *d)
 {
-	errand_error *e;
+	errand_error *e = error_lend(&h->mem);
 
-	if (l->builtin) {
-		l->builtin(h, d);
-		return;
-	}
-	e = error_lend(&h->mem);
+	l->busy++;
 	if (l->fn(l->ud, h, l->number, d->owner, d->json.ptr, d->json.len, e) < 0)
-		warn_throw(h, d, e);
+		warn(h, words[d->event].threw, &d->subject, e);
 	errand_error_free(e);
+	if (--l->busy == 0 && l->gone)
+		listener_free(h, l);
+}
+
+/* Of our own listeners only the nearest acts (D1). 0: there is none. */
+static errand_reg nearest_builtin(const errand_host *h, const struct dispatch *d)
+{
+	for (size_t i = d->count; i > 0; i--) {
+		const struct listener *l = listener_get(h, d->listeners[i - 1]);
+
+		if (l && l->builtin)
+			return l->number;
+	}
+	return 0;
+}
+
+static void act(errand_host *h, const struct dispatch *d, errand_reg id)
+{
+	const struct listener *l = listener_get(h, id);
+
+	if (l)
+		l->builtin(h, d);
 }
 
 void dispatch_now(errand_host *h, struct dispatch *d)
 {
-	struct list *listeners = &h->global.listeners[d->event - 1];
+	errand_reg builtin = nearest_builtin(h, d);
+	bool has_acted = builtin == 0;
 
-	h->dispatching++;
-	for (struct list *node = listeners->next; node != listeners; node = node->next) {
-		struct listener *l = list_entry(node, struct listener, node);
+	for (size_t i = 0; i < d->count; i++) {
+		struct listener *l = listener_get(h, d->listeners[i]);
 
-		if (!l->gone && l->number <= d->newest)
-			call_listener(h, l, d);
+		if (l && l->fn) {
+			tell(h, l, d);
+		} else if (l && l->number == builtin) {
+			act(h, d, builtin);
+			has_acted = true;
+		}
 	}
-	if (--h->dispatching == 0)
-		sweep(h, &h->global);
+	/* It was unmounted by a listener before it came to its turn: the next one does it. */
+	if (!has_acted)
+		act(h, d, nearest_builtin(h, d));
 	dispatch_free(h, d);
 }
 
@@ -182,18 +242,48 @@ static void dispatch_drop(errand_host *h, struct event *ev)
 	dispatch_free(h, list_entry(ev, struct dispatch, ev));
 }
 
+static size_t count_listeners(const errand_host *h, const struct agent *owner, int event)
+{
+	size_t n = 0;
+
+	chain_each(layer, h, scope_of(owner))
+	{
+		list_each(node, &layer->listeners[event - 1]) n++;
+	}
+	return n;
+}
+
+/* The chain is walked from its near end, so the array is filled from its far one. */
+static void fill(const errand_host *h, const struct agent *owner, struct dispatch *d)
+{
+	size_t at = d->count;
+
+	chain_each(layer, h, scope_of(owner))
+	{
+		const struct list *all = &layer->listeners[d->event - 1];
+
+		for (struct list *node = all->prev; node != all; node = node->prev) {
+			const struct listener *l = list_entry(node, struct listener, node);
+
+			d->listeners[--at] = l->number;
+			d->is_heard |= l->fn != NULL;
+		}
+	}
+}
+
 struct dispatch *dispatch_new(errand_host *h, int event, const struct agent *owner)
 {
+	size_t count = count_listeners(h, owner, event);
 	struct dispatch *d;
 
-	if (list_is_empty(&h->global.listeners[event - 1]))
+	if (count == 0)
 		return NULL;
-	d = mem_new(&h->mem, sizeof(*d));
+	d = mem_new(&h->mem, sizeof(*d) + count * sizeof(d->listeners[0]));
 	d->ev = (struct event){.fire = dispatch_fire, .drop = dispatch_drop};
 	d->event = event;
 	d->owner = owner ? owner->obj.id : 0;
-	d->newest = h->last_id;
-	d->is_heard = h->global.heard[event - 1] > 0;
+	d->count = count;
+	fill(h, owner, d);
 	return d;
 }
 
@@ -214,6 +304,7 @@ static void surface_undo(errand_host *h, struct reg *r)
 	struct surface *s = list_entry(r, struct surface, reg);
 
 	s->layer->surfaces--;
+	layer_drop(h, s->layer);
 	mem_free(&h->mem, s);
 }
 
@@ -222,6 +313,7 @@ struct reg *surface_add(errand_host *h, struct layer *layer)
 	struct surface *s = mem_new(&h->mem, sizeof(*s));
 
 	s->layer = layer;
+	layer_hold(layer);
 	layer->surfaces++;
 	s->reg.undo = surface_undo;
 	return &s->reg;
@@ -237,9 +329,10 @@ int errand_surface(errand_host *h, errand_scope s, const char *name, errand_reg 
 		return rc;
 	if (!name || !*name || !ret)
 		return error_make(ret_err, &h->mem, ERRAND_EARG, "a surface needs a name");
-	layer = layer_of(h, s);
+	layer = layer_open(h, s, ret_err);
 	if (!layer)
-		return error_make(ret_err, &h->mem, ERRAND_EGONE, "no such scope");
-	*ret = reg_publish(h, surface_add(h, layer));
+		return ERRAND_EGONE;
+	*ret = reg_publish_in(h, layer, surface_add(h, layer));
+	layer_drop(h, layer);
 	return 0;
 }

@@ -92,6 +92,8 @@ static void free_objects(errand_host *h)
 		agent_free(h, o);
 	while ((o = object_first(h, OBJ_REG)))
 		reg_undo(h, o);
+	while ((o = object_first(h, OBJ_SCOPE)))
+		scope_free(h, o);
 	while ((o = object_first(h, OBJ_SIGNAL)))
 		signal_free(h, o);
 }
@@ -239,20 +241,4 @@ void host_warn(errand_host *h, struct buf *text)
 		h->warn(h->ud, buf_text(text), text->len);
 	h->phase = before;
 	buf_release(text);
-}
-
-/* ---- layers ---- */
-
-struct layer *layer_of(errand_host *h, errand_scope s)
-{
-	return s == 0 ? &h->global : NULL;
-}
-
-void layer_init(errand_host *h, struct layer *l)
-{
-	names_init(&l->tools, &h->mem);
-	list_init(&l->tool_order);
-	list_init(&l->sections);
-	for (size_t i = 0; i < sizeof(l->listeners) / sizeof(l->listeners[0]); i++)
-		list_init(&l->listeners[i]);
 }

@@ -9,7 +9,7 @@
  *
  *   host --- session --- agent --- task --- waiter
  *    |          `---------------------'`--- hold --- lease
- *    |--- layer --- tool, section, listener, surface
+ *    |--- scope --- layer --- tool, section, listener, restriction, surface
  *    `--- call --- frame
  *
  * A change and its announcement are apart: state changes at once, callbacks are events in
@@ -44,12 +44,14 @@ enum phase {
 };
 
 enum object_type {
+	OBJ_SCOPE,
 	OBJ_AGENT,
 	OBJ_TASK,
 	OBJ_CALL,
 	OBJ_FRAME,
 	OBJ_SIGNAL,
 	OBJ_REG,
+	OBJ_PART, /* registered, but undone only with its mount */
 	OBJ_LEASE,
 	N_OBJECT_TYPES,
 };
@@ -81,14 +83,35 @@ struct timers {
 	uint64_t last_seq;
 };
 
-/* What is registered under one scope key (spec 3.2). */
+#define N_EVENTS 3 /* ERRAND_ON_* */
+
+/*
+ * What is registered under one scope key (spec 3.2). A scope has one only while something
+ * is; each thing in it holds it, and the last to go takes it along.
+ */
 struct layer {
+	struct scope *scope; /* NULL: the global one, which stays */
+	size_t holders;
+	struct list regs; /* what goes with the scope, in order of registration */
 	struct names tools;
 	struct list tool_order;
-	struct list sections;     /* by order, then age */
-	struct list listeners[3]; /* by ERRAND_ON_* - 1, in order of registration */
-	size_t heard[3];          /* how many of them are the caller's */
+	struct list sections;            /* by age */
+	struct list listeners[N_EVENTS]; /* by ERRAND_ON_* - 1, in order of registration */
+	struct list restrictions;
 	size_t surfaces;
+};
+
+/* A key, and its parent (spec 3.1). A chain may be of any length: it is walked, near to far,
+ * never recursed into. */
+struct scope {
+	struct object
+		obj; /* an agent's own is not in the table: it goes by the agent's id */
+	struct scope *parent;
+	struct list children, in_parent;
+	struct layer *layer; /* NULL: nothing is registered here */
+	bool is_bound;
+	struct reg *
+		binding; /* of the caller's; NULL: an agent's parent is its host's affair */
 };
 
 struct errand_host {
@@ -98,7 +121,6 @@ struct errand_host {
 	int64_t owner_limit; /* live tasks of one owner; 0: none (D9) */
 	int64_t keep;        /* ended and told tasks of one owner; 0: all (D15) */
 	enum phase phase;
-	unsigned dispatching; /* depth of listener chains under way */
 	uint64_t last_id, last_message;
 	struct map objects;
 	struct list by_type[N_OBJECT_TYPES];
@@ -135,6 +157,7 @@ struct inbox {
 struct agent {
 	struct object obj;
 	errand_agent number; /* its id, also when it is gone */
+	struct scope scope;
 	struct session *session;
 	struct list in_session;
 	struct list tasks; /* of this very instance */
@@ -245,13 +268,16 @@ struct lease {
 /* What errand_unregister() undoes. First member of each registered thing. */
 struct reg {
 	struct object obj;
+	struct list in_layer;
 	void (*undo)(errand_host *h, struct reg *r); /* frees it */
 };
 
 struct section {
+	struct reg reg;
+	struct layer *layer;
 	struct list node;
-	const char *name, *text; /* static */
-	int order;
+	struct str name, text;
+	double order;
 };
 
 struct tool {
@@ -264,7 +290,7 @@ struct tool {
 	uint32_t flags;
 	bool gone; /* unregistered; waits for its calls */
 	errand_enter_fn exec;
-	errand_make_fn render, finalize;
+	errand_make_fn render, finalize, card;
 	/* The controller's: what it must know of a call before its policy (spec 5.7), and its
 	 * last mile, which sees more than finalize. */
 	void (*capture)(errand_host *h, struct call *c);
@@ -274,25 +300,28 @@ struct tool {
 	struct list calls;
 };
 
-/* One event on its way to the listeners that were there when it happened. */
+/* One event on its way to the listeners that were on the owner's chain when it happened
+ * (spec 3.4). By id: one that is removed meanwhile is skipped. */
 struct dispatch {
 	struct event ev;
 	int event;
 	errand_agent owner;
-	errand_reg newest;  /* later registrations do not see it */
 	errand_task task;   /* ON_DONE */
 	bool reported;      /* ON_DONE: as of the settlement (spec 1.2.3) */
 	bool is_heard;      /* by a listener of the caller's, who reads json */
 	struct str subject; /* for a warning */
 	struct str json;
+	size_t count;
+	errand_reg listeners[]; /* global ones first, then far to near */
 };
 
 struct listener {
 	struct reg reg;
+	struct layer *layer;
 	struct list node;
 	errand_reg number; /* its id, also when it is gone */
-	size_t *heard;     /* where it is counted; NULL: it is our own */
-	bool gone;
+	unsigned busy;     /* it is being told something, so often */
+	bool gone;         /* removed meanwhile */
 	errand_event_fn fn;
 	void (*builtin)(errand_host *h, const struct dispatch *d); /* instead of fn */
 	void *ud;
@@ -352,9 +381,31 @@ int may_change(const errand_host *h, errand_error **ret_err);
 int may_queue(const errand_host *h);
 enum phase phase_enter(errand_host *h, enum phase p); /* returns the one to go back to */
 void destroy_ud(errand_host *h, errand_destroy_fn destroy, void *ud);
-void host_warn(errand_host *h, struct buf *text);       /* releases @text */
-struct layer *layer_of(errand_host *h, errand_scope s); /* NULL: stale */
+void host_warn(errand_host *h, struct buf *text); /* releases @text */
+
+/* ---- scope.c ---- */
+
 void layer_init(errand_host *h, struct layer *l);
+/* The layer of @s, made if there is none, and held. NULL: a stale id. */
+struct layer *layer_open(errand_host *h, errand_scope s, errand_error **ret_err);
+void layer_hold(struct layer *l);
+void layer_drop(errand_host *h, struct layer *l); /* frees it with its last holder */
+void scope_init(struct scope *s);
+struct scope *scope_get(const errand_host *h, errand_scope s, errand_error **ret_err);
+void scope_link(struct scope *s, struct scope *parent); /* NULL: none */
+void scope_clear(errand_host *h, struct scope *s);      /* undo what is registered in it */
+void scope_release(errand_host *h, struct scope *s);    /* and take it out of its chain */
+void scope_free(errand_host *h, struct scope *s);
+const struct scope *scope_of(const struct agent *a); /* NULL is nobody: NULL */
+/* What a reader with key @s (NULL: none) sees, from near to far, the global layer last. */
+const struct layer *chain_first(const errand_host *h, const struct scope *s);
+const struct layer *chain_next(const errand_host *h, const struct layer *l);
+#define chain_each(pos, h, s)                                                              \
+	for (const struct layer *pos = chain_first(h, s); pos; pos = chain_next(h, pos))
+/* The same from far to near, the global layer first, as an array to free. */
+const struct layer **chain_from_far(const errand_host *h, const struct scope *s,
+				    size_t *ret_count);
+bool is_served(const errand_host *h, const struct agent *a); /* by a surface (spec 3.3) */
 
 /* ---- agent.c, inbox.c ---- */
 
@@ -482,17 +533,27 @@ void dispatch_now(errand_host *h, struct dispatch *d); /* frees it */
 void dispatch_queue(errand_host *h, struct dispatch *d);
 struct listener *listener_add(errand_host *h, struct layer *l, int event);
 struct reg *surface_add(errand_host *h, struct layer *l);
-/* Give it an id: it can be undone by name. A mount's own parts have none. */
+/* Give it an id: it can be undone by name. A mount's own parts cannot. */
 errand_reg reg_publish(errand_host *h, struct reg *r);
+/* The same, and it goes with the scope of @l. */
+errand_reg reg_publish_in(errand_host *h, struct layer *l, struct reg *r);
 void reg_undo(errand_host *h, struct reg *r);
 struct tool *tool_find(const errand_host *h, const struct agent *a, const char *name,
 		       size_t len);
 int tool_add(errand_host *h, struct layer *l, const struct errand_tool *t,
 	     struct tool **ret, errand_error **ret_err);
 void tool_call_ended(errand_host *h, struct call *c);
-int section_add(errand_host *h, struct layer *l, struct section *s, errand_error **ret_err);
+/* A global one, by all restrictions on the chain of @s? */
+bool tool_is_allowed(const errand_host *h, const struct scope *s, const struct tool *t);
+const struct tool **tools_by_name(const errand_host *h, size_t *ret_count); /* global */
+int section_add(errand_host *h, struct layer *l, const char *name, double order,
+		errand_str text, struct reg **ret, errand_error **ret_err);
 
 /* ---- call.c, call_api.c ---- */
+
+/* Let @make write what it makes of @in: 0, or its code and its error. */
+int run_maker(errand_host *h, errand_make_fn make, void *ud, errand_str in, struct buf *ret,
+	      errand_error **ret_err);
 
 void call_queue(errand_host *h, struct call *c,
 		void (*step)(errand_host *h, struct call *c));

@@ -17,8 +17,7 @@ static const char section_text[] =
 
 struct mount {
 	struct reg reg;
-	struct section section;
-	struct reg *parts[N_CONTROLLER_TOOLS + 2];
+	struct reg *parts[N_CONTROLLER_TOOLS + 3];
 	size_t count;
 };
 
@@ -29,7 +28,6 @@ static void mount_undo(errand_host *h, struct reg *r)
 
 	while (m->count > 0)
 		reg_undo(h, m->parts[--m->count]);
-	list_del(&m->section.node);
 	mem_free(&h->mem, m);
 }
 
@@ -89,6 +87,7 @@ static int add_tool(errand_host *h, struct layer *layer, const struct controller
 		.output_schema = {ct->output, ERRAND_NUL},
 		.exec = ct->exec,
 		.render = ct->render,
+		.card = ct->card,
 	};
 	struct wait_config *own;
 	struct tool *t;
@@ -127,7 +126,41 @@ static void add_notices(errand_host *h, struct layer *layer, struct mount *m)
 	struct listener *l = listener_add(h, layer, ERRAND_ON_DONE);
 
 	l->builtin = notice_on_done;
+	object_add(h, &l->reg.obj, OBJ_PART);
+	l->number = l->reg.obj.id;
 	m->parts[m->count++] = &l->reg;
+}
+
+static int add_section(errand_host *h, struct layer *layer, struct mount *m,
+		       errand_error **ret_err)
+{
+	errand_str text = {section_text, sizeof(section_text) - 1};
+	int rc = section_add(h, layer, "tool:tasks", SECTION_ORDER, text,
+			     &m->parts[m->count], ret_err);
+
+	if (rc == 0)
+		m->count++;
+	return rc;
+}
+
+/* All of it, or nothing (spec 3.6). */
+static int mount(errand_host *h, struct layer *layer, const struct wait_config *config,
+		 errand_reg *ret, errand_error **ret_err)
+{
+	struct mount *m = mem_new(&h->mem, sizeof(*m));
+	int rc = add_section(h, layer, m, ret_err);
+
+	m->reg.undo = mount_undo;
+	if (rc == 0)
+		rc = add_tools(h, layer, m, config, ret_err);
+	if (rc != 0) {
+		mount_undo(h, &m->reg);
+		return rc;
+	}
+	m->parts[m->count++] = surface_add(h, layer);
+	add_notices(h, layer, m);
+	*ret = reg_publish_in(h, layer, &m->reg);
+	return 0;
 }
 
 int errand_mount(errand_host *h, errand_scope s, const char *config_json, size_t len,
@@ -136,34 +169,19 @@ int errand_mount(errand_host *h, errand_scope s, const char *config_json, size_t
 	struct wait_config config = {.timeout_ms = DEFAULT_TIMEOUT_MS,
 				     .max_ms = DEFAULT_MAX_MS};
 	struct layer *layer;
-	struct mount *m;
 	int rc = may_change(h, ret_err);
 
 	if (rc != 0)
 		return rc;
 	if (!ret)
 		return error_make(ret_err, &h->mem, ERRAND_EARG, "nowhere to answer");
-	layer = layer_of(h, s);
+	layer = layer_open(h, s, ret_err);
 	if (!layer)
-		return error_make(ret_err, &h->mem, ERRAND_EGONE, "no such scope");
+		return ERRAND_EGONE;
 	config.mem = h->mem;
 	rc = read_config(h, config_json, len, &config, ret_err);
-	if (rc != 0)
-		return rc;
-	m = mem_new(&h->mem, sizeof(*m));
-	m->section = (struct section){
-		.name = "tool:tasks", .text = section_text, .order = SECTION_ORDER};
-	list_init(&m->section.node);
-	m->reg.undo = mount_undo;
-	rc = section_add(h, layer, &m->section, ret_err);
 	if (rc == 0)
-		rc = add_tools(h, layer, m, &config, ret_err);
-	if (rc != 0) {
-		reg_undo(h, &m->reg);
-		return rc;
-	}
-	m->parts[m->count++] = surface_add(h, layer);
-	add_notices(h, layer, m);
-	*ret = reg_publish(h, &m->reg);
-	return 0;
+		rc = mount(h, layer, &config, ret, ret_err);
+	layer_drop(h, layer);
+	return rc;
 }

@@ -14,8 +14,7 @@ struct start {
 
 static int check_served(errand_host *h, struct start *s, errand_error **ret_err)
 {
-	(void)s;
-	if (h->global.surfaces > 0)
+	if (is_served(h, s->owner))
 		return 0;
 	return error_make(ret_err, &h->mem, ERRAND_EREFUSED,
 			  "background tasks unavailable: no control surface serves this "

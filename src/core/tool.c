@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "core/internal.h"
 #include "core/schema.h"
+#include "core/view.h"
 
 static void tool_free(errand_host *h, struct tool *t)
 {
@@ -25,6 +26,7 @@ static void tool_undo(errand_host *h, struct reg *r)
 
 	names_del(&t->layer->tools, &t->name);
 	list_del(&t->node);
+	layer_drop(h, t->layer);
 	t->gone = true;
 	if (list_is_empty(&t->calls))
 		tool_free(h, t);
@@ -41,13 +43,20 @@ void tool_call_ended(errand_host *h, struct call *c)
 		tool_free(h, t);
 }
 
+/* The nearest of the chain; a global one, if no restriction hides it (spec 3.9). */
 struct tool *tool_find(const errand_host *h, const struct agent *a, const char *name,
 		       size_t len)
 {
-	struct name *n = names_get(&h->global.tools, name, len);
+	chain_each(layer, h, scope_of(a))
+	{
+		struct name *n = names_get(&layer->tools, name, len);
+		struct tool *t = n ? list_entry(n, struct tool, name) : NULL;
 
-	(void)a; /* every agent sees the global layer */
-	return n ? list_entry(n, struct tool, name) : NULL;
+		if (t)
+			return layer->scope || tool_is_allowed(h, scope_of(a), t) ? t
+										  : NULL;
+	}
+	return NULL;
 }
 
 /* ---- adding ---- */
@@ -116,6 +125,7 @@ int tool_add(errand_host *h, struct layer *layer, const struct errand_tool *o,
 	t->exec = o->exec;
 	t->render = o->render;
 	t->finalize = o->finalize;
+	t->card = o->card;
 	t->ud = o->ud;
 	t->destroy = o->destroy;
 	t->name.text = t->text.ptr;
@@ -123,6 +133,7 @@ int tool_add(errand_host *h, struct layer *layer, const struct errand_tool *o,
 	list_init(&t->calls);
 	names_put(&layer->tools, &t->name);
 	list_add(&layer->tool_order, &t->node);
+	layer_hold(layer);
 	t->reg.undo = tool_undo;
 	*ret = t;
 	return 0;
@@ -139,12 +150,13 @@ static int add_public(errand_host *h, errand_scope s, const struct errand_tool *
 		return rc;
 	if (o->size < sizeof(*o) || !o->name.ptr || !o->exec || !ret)
 		return error_make(ret_err, &h->mem, ERRAND_EARG, "bad tool");
-	layer = layer_of(h, s);
+	layer = layer_open(h, s, ret_err);
 	if (!layer)
-		return error_make(ret_err, &h->mem, ERRAND_EGONE, "no such scope");
+		return ERRAND_EGONE;
 	rc = tool_add(h, layer, o, &t, ret_err);
 	if (rc == 0)
-		*ret = reg_publish(h, &t->reg);
+		*ret = reg_publish_in(h, layer, &t->reg);
+	layer_drop(h, layer);
 	return rc;
 }
 
@@ -163,11 +175,29 @@ int errand_tool_add(errand_host *h, errand_scope s, const struct errand_tool *o,
 
 /* ---- showing ---- */
 
+/* By UTF-16 unit, as the order is defined: what needs a pair of them begins with 0xd8.. there,
+ * so it stands before U+E000 and what follows, whose UTF-8 begins with 0xee or 0xef. */
+static int compare_names(const struct str *a, const struct str *b)
+{
+	size_t min = a->len < b->len ? a->len : b->len;
+
+	for (size_t i = 0; i < min; i++) {
+		unsigned char x = (unsigned char)a->ptr[i], y = (unsigned char)b->ptr[i];
+
+		if (x == y)
+			continue;
+		if (x >= 0xee && y >= 0xee && (x >= 0xf0) != (y >= 0xf0))
+			return x >= 0xf0 ? -1 : 1;
+		return x < y ? -1 : 1;
+	}
+	return a->len == b->len ? 0 : a->len < b->len ? -1 : 1;
+}
+
 static int by_name(const void *a, const void *b)
 {
 	const struct tool *const *x = a, *const *y = b;
 
-	return strcmp((*x)->text.ptr, (*y)->text.ptr);
+	return compare_names(&(*x)->text, &(*y)->text);
 }
 
 static void put_tool(struct buf *out, const struct tool *t)
@@ -185,16 +215,51 @@ static void put_tool(struct buf *out, const struct tool *t)
 		       t->flags & ERRAND_TOOL_EXCLUSIVE ? "true" : "false");
 }
 
-static struct tool **collect(const errand_host *h, size_t *ret_count)
+static void see(const errand_host *h, const struct scope *scope, struct view *v)
 {
-	struct tool **all;
+	size_t layers, most = 0;
+	const struct layer **chain = chain_from_far(h, scope, &layers);
+
+	for (size_t i = 0; i < layers; i++)
+		list_each(node, &chain[i]->tool_order) most++;
+	view_init(v, &h->mem, most);
+	for (size_t i = 0; i < layers; i++)
+		list_each(node, &chain[i]->tool_order)
+		{
+			const struct tool *t = list_entry(node, struct tool, node);
+
+			if (chain[i]->scope || tool_is_allowed(h, scope, t))
+				view_put(v, t->text.ptr, t->text.len, t);
+		}
+	mem_free(&h->mem, chain);
+}
+
+static const struct tool **tools_of(const errand_host *h, const struct scope *scope,
+				    size_t *ret_count)
+{
+	const struct tool **all;
+	struct view v;
+
+	see(h, scope, &v);
+	all = mem_new(&h->mem, (v.count + 1) * sizeof(const struct tool *));
+	for (size_t i = 0; i < v.count; i++)
+		all[i] = v.all[i].thing;
+	*ret_count = v.count;
+	view_release(&v);
+	return all;
+}
+
+const struct tool **tools_by_name(const errand_host *h, size_t *ret_count)
+{
+	const struct tool **all;
 	size_t n = 0;
 
 	list_each(counted, &h->global.tool_order) n++;
-	all = mem_new(&h->mem, (n + 1) * sizeof(*all));
+	all = mem_new(&h->mem, (n + 1) * sizeof(const struct tool *));
 	n = 0;
 	list_each(node, &h->global.tool_order)
 		all[n++] = list_entry(node, struct tool, node);
+	qsort(all, n, sizeof(const struct tool *), by_name);
 	*ret_count = n;
 	return all;
 }
@@ -202,18 +267,19 @@ static struct tool **collect(const errand_host *h, size_t *ret_count)
 int errand_tools(const errand_host *h, errand_agent agent, int by_registration,
 		 errand_text **ret_json, errand_error **ret_err)
 {
-	struct tool **all;
+	const struct tool **all;
+	struct agent *a = NULL;
 	struct buf b;
 	size_t n;
 
 	if (!h || !ret_json)
 		return error_make(ret_err, NULL, ERRAND_EARG,
 				  "no host, or nowhere to answer");
-	if (agent != 0 && !agent_get(h, agent, ret_err))
+	if (agent != 0 && !(a = agent_get(h, agent, ret_err)))
 		return ERRAND_EGONE;
-	all = collect(h, &n);
+	all = tools_of(h, scope_of(a), &n);
 	if (!by_registration)
-		qsort(all, n, sizeof(*all), by_name);
+		qsort(all, n, sizeof(const struct tool *), by_name);
 	buf_init_mem(&b, SIZE_MAX / 4, &h->mem);
 	(void)buf_addc(&b, '[');
 	for (size_t i = 0; i < n; i++) {

@@ -103,7 +103,7 @@ static int make_instructions(struct mcp_server *s)
 	errand_text *text = NULL;
 	const char *prompt;
 	size_t len, room = MAX_INSTRUCTIONS - sizeof(ids_are_ours);
-	int rc = errand_prompt(s->host, 0, &text, NULL);
+	int rc = errand_prompt(s->host, 0, NULL, 0, &text, NULL);
 
 	if (rc < 0)
 		return rc;

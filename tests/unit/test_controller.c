@@ -25,7 +25,7 @@ static const char *prompt(errand_agent a)
 {
 	errand_text *t = NULL;
 
-	CHECK_INT(errand_prompt(core.host, a, &t, NULL), 0);
+	CHECK_INT(errand_prompt(core.host, a, NULL, 0, &t, NULL), 0);
 	return text_of(t);
 }
 
@@ -490,7 +490,7 @@ TEST(the_prompt_is_the_section_of_the_mount)
 	CHECK_INT(strlen(core.shown), 391);
 	CHECK_INT(errand_unregister(core.host, core.mount), 0);
 	CHECK_STR(prompt(core.alice), "");
-	CHECK_INT(errand_prompt(core.host, 4711, &(errand_text *){NULL}, NULL),
+	CHECK_INT(errand_prompt(core.host, 4711, NULL, 0, &(errand_text *){NULL}, NULL),
 		  ERRAND_EGONE);
 }
 

@@ -99,7 +99,7 @@ TEST(no_host_is_no_crash)
 	CHECK_INT(errand_unregister(NULL, 1), ERRAND_EARG);
 	CHECK_INT(errand_lease_commit(NULL, 1), ERRAND_EARG);
 	CHECK_INT(errand_list(NULL, 0, NULL, NULL), ERRAND_EARG);
-	CHECK_INT(errand_prompt(NULL, 0, NULL, NULL), ERRAND_EARG);
+	CHECK_INT(errand_prompt(NULL, 0, NULL, 0, NULL, NULL), ERRAND_EARG);
 	CHECK_INT(errand_tools(NULL, 0, 0, NULL, NULL), ERRAND_EARG);
 	CHECK_INT(errand_get(NULL, "x", 1, 0, NULL, NULL), ERRAND_EARG);
 	CHECK_INT(errand_inbox(NULL, 0, NULL, NULL), ERRAND_EARG);

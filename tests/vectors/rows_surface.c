@@ -114,6 +114,64 @@ static void start(struct row *r, struct world *w)
 	free(id);
 }
 
+/* ---- prompt sections ---- */
+
+/* Of each section only what the row shows of it: its name alone, or some members. */
+static json_t *shaped_like(const json_t *want, const json_t *sections)
+{
+	json_t *shaped = json_array(), *section;
+	size_t i;
+
+	json_array_foreach (sections, i, section) {
+		const json_t *example = json_array_get(want, i);
+		json_t *part = json_object();
+		const char *key;
+		json_t *value;
+
+		if (json_is_string(example))
+			json_array_append(shaped, json_object_get(section, "name"));
+		json_object_foreach ((json_t *)(uintptr_t)example, key, value) {
+			if (json_object_get(section, key))
+				json_object_set(part, key, json_object_get(section, key));
+		}
+		if (!json_is_string(example))
+			json_array_append(shaped, part);
+		json_decref(part);
+	}
+	return shaped;
+}
+
+static void prompt(struct row *r, struct world *w)
+{
+	static const char *const known[] = {"n",    "what",     "name",   "order",
+					    "text", "sections", "prompt", NULL};
+	const json_t *want = json_object_get(r->in, "sections");
+	errand_text *list = NULL, *whole = NULL;
+	json_t *sections, *first;
+
+	if (!row_is_known(r, known))
+		return;
+	if (errand_sections(w->host, w->agent, &list, NULL) != 0 ||
+	    errand_prompt(w->host, w->agent, NULL, 0, &whole, NULL) != 0) {
+		row_fail(r, "no prompt");
+		errand_text_free(list);
+		return;
+	}
+	sections = take_json(list);
+	first = json_array_get(sections, 0);
+	if (want)
+		want_json(r, "sections", want, shaped_like(want, sections));
+	for (size_t i = 2; i < 5; i++)
+		if (json_object_get(r->in, known[i]))
+			want_json(r, known[i], json_object_get(r->in, known[i]),
+				  json_incref(json_object_get(first, known[i])));
+	if (json_object_get(r->in, "prompt"))
+		want_text(r, "prompt", errand_text_data(whole, NULL),
+			  strlen(errand_text_data(whole, NULL)));
+	json_decref(sections);
+	errand_text_free(whole);
+}
+
 void row_surface(struct row *r)
 {
 	static const struct {
@@ -121,10 +179,10 @@ void row_surface(struct row *r)
 		void (*play)(struct row *r, struct world *w);
 		const char *mount;
 	} table[] = {
-		{"tool-schema", tool_schema, "{}"},
-		{"output-schema", output_schema, "{}"},
-		{"config", config, NULL},
-		{"start", start, "{}"},
+		{"tool-schema", tool_schema, "{}"}, {"output-schema", output_schema, "{}"},
+		{"config", config, NULL},           {"start", start, "{}"},
+		{"prompt", prompt, "{}"},           {"prompt-section", prompt, "{}"},
+		{"prompt-sections", prompt, "{}"},
 	};
 	const char *what = row_text(r->in, "what", NULL);
 	struct world w;
