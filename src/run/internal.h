@@ -50,6 +50,7 @@ struct run_task {
 	char *log_path;
 
 	int64_t retry_ms, pause_ms; /* SILENT: the next look */
+	bool is_tried;              /* connected, and nothing heard since */
 	unsigned rounds;            /* of the sweep; 0: it has not begun */
 	struct proto_record last;   /* what the status said before */
 };
@@ -65,6 +66,15 @@ void run_remove_folder(const struct run *r, const char *uid);
 /* run.c: tell the end, once. @t may be gone afterwards. */
 void run_settle(struct run_task *t, const struct run_end *end);
 void run_settle_record(struct run_task *t, const struct proto_record *record);
+
+void run_move(struct run_task *t, enum run_phase phase);
+int run_watch(struct run_task *t, struct err *err);
+void run_tell_kill(struct run_task *t);
+void run_disconnect(struct run_task *t);
+struct run_task *run_task_new(struct run *r, run_end_fn fn, void *ud);
+
+/* attach.c: true if a shim listens in its folder; then it is live. */
+bool run_connect(struct run_task *t);
 
 /* lost.c: begin, and go on when retry_ms has come. Settles when it knows. */
 void run_lost_begin(struct run_task *t);

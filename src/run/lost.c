@@ -2,10 +2,11 @@
 /*
  * lost.c - a shim has fallen silent: did it end its task, does it live, or is it dead?
  *
- * Its socket has ended. A record of the end in `status` is the truth. Without one, the lock
- * decides: held, the shim is still on its way out of this world (its descriptors close one
- * by one), so look again; free, nobody will ever write that record. Then the folder is
- * declared void, and what the dead shim left is swept.
+ * Its socket has ended, or was never there. If it listens, it lives. Else a record of the
+ * end in `status` is the truth. Without one, the lock decides: held, the shim is on its way
+ * into this world or out of it (its descriptors close one by one), so look again; free,
+ * nobody will ever write that record. Then the folder is declared void, so that a shim that
+ * comes late starts nothing, and what a dead one left is swept.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -147,8 +148,20 @@ static void settle_lost(struct run_task *t, const char *why)
 
 static void look_later(struct run_task *t, int64_t mono_ms)
 {
+	if (t->pause_ms < LOOK_MS)
+		t->pause_ms = LOOK_MS;
 	t->retry_ms = mono_ms + t->pause_ms;
 	t->pause_ms = t->pause_ms * 2 < LOOK_MAX_MS ? t->pause_ms * 2 : LOOK_MAX_MS;
+}
+
+/* Another boot than the host's: there is nobody left, whoever has these numbers now. */
+static bool is_of_another_boot(const struct run_task *t)
+{
+	static const uint8_t unknown[16];
+
+	return memcmp(t->last.boot_id, t->run->boot_id, sizeof(unknown)) != 0 &&
+	       memcmp(t->last.boot_id, unknown, sizeof(unknown)) != 0 &&
+	       memcmp(t->run->boot_id, unknown, sizeof(unknown)) != 0;
 }
 
 /* Once more until a round finds nobody. */
@@ -164,10 +177,33 @@ static void sweep(struct run_task *t, int64_t mono_ms)
 	t->retry_ms = mono_ms + SWEEP_PAUSE_MS;
 }
 
+/* A shim writes a record before it forks: none, and nothing was ever run. */
+static void declare_void(struct run_task *t, int status, int64_t mono_ms)
+{
+	bool was_begun = t->last.shim_pid != 0, is_old = is_of_another_boot(t);
+	char spec[PROTO_UID_LEN + 16];
+
+	t->last.state = PROTO_VOID;
+	if (proto_write_status(status, &t->last) == 0)
+		(void)fdatasync(status);
+	(void)snprintf(spec, sizeof(spec), "%s/%s", t->uid, PROTO_SPEC);
+	(void)unlinkat(t->run->tasks_fd, spec, 0);
+	if (!was_begun) {
+		settle_lost(t, "it never ran");
+	} else if (is_old) {
+		settle_lost(t, "the machine restarted");
+	} else {
+		t->rounds = 1;
+		sweep(t, mono_ms);
+	}
+}
+
 static void find_out(struct run_task *t, int64_t mono_ms)
 {
 	autoclose int lock = -1, status = -1;
 
+	if (run_connect(t))
+		return;
 	if (!open_file(t, PROTO_LOCK, &lock) || !open_file(t, PROTO_STATUS, &status)) {
 		if (errno == ENOENT)
 			settle_lost(t, "the run folder is gone");
@@ -182,17 +218,16 @@ static void find_out(struct run_task *t, int64_t mono_ms)
 	/* It may have written just before it let go of the lock. */
 	if (settle_from_status(t, status))
 		return;
-	t->last.state = PROTO_VOID;
-	if (proto_write_status(status, &t->last) == 0)
-		(void)fdatasync(status);
-	t->rounds = 1;
-	sweep(t, mono_ms);
+	declare_void(t, status, mono_ms);
 }
 
 void run_lost_begin(struct run_task *t)
 {
-	t->pause_ms = LOOK_MS;
-	find_out(t, clock_mono_ms());
+	/* Taken in and shown out again: it has as many hosts as it can bear. */
+	if (t->is_tried)
+		look_later(t, clock_mono_ms());
+	else
+		find_out(t, clock_mono_ms());
 }
 
 void run_lost_look(struct run_task *t, int64_t mono_ms)

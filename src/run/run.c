@@ -153,14 +153,22 @@ void run_free(struct run *r)
 
 /* ---- ends ---- */
 
-static void move_to(struct run_task *t, enum run_phase phase, struct list *tasks)
+void run_move(struct run_task *t, enum run_phase phase)
 {
+	struct run *r = t->run;
+	struct list *lists[] = {
+		[RUN_PLANNED] = &r->planned,
+		[RUN_LIVE] = &r->live,
+		[RUN_SILENT] = &r->silent,
+		[RUN_ENDED] = &r->ended,
+	};
+
 	list_del(&t->node);
-	list_add(tasks, &t->node);
+	list_add(lists[phase], &t->node);
 	t->phase = phase;
 }
 
-static void disconnect(struct run_task *t)
+void run_disconnect(struct run_task *t)
 {
 	close_if(t->sock);
 	t->sock = -1;
@@ -168,7 +176,7 @@ static void disconnect(struct run_task *t)
 
 void run_settle(struct run_task *t, const struct run_end *end)
 {
-	move_to(t, RUN_ENDED, &t->run->ended);
+	run_move(t, RUN_ENDED);
 	t->seen = end->bytes_seen;
 	t->dropped = end->bytes_dropped;
 	t->fn(t->ud, t, end);
@@ -203,7 +211,7 @@ void run_settle_record(struct run_task *t, const struct proto_record *record)
 	memcpy(end.why, record->why, sizeof(end.why));
 	/* A shim that stays with what is left still takes a kill. */
 	if (!(record->flags & (PROTO_ATTACHED_LEFT | PROTO_NOT_PROVED)))
-		disconnect(t);
+		run_disconnect(t);
 	run_settle(t, &end);
 }
 
@@ -221,10 +229,10 @@ static bool tell_kill(const struct run_task *t, uint32_t flags)
 
 static void on_hang_up(struct run_task *t)
 {
-	disconnect(t);
+	run_disconnect(t);
 	if (t->phase != RUN_LIVE)
 		return; /* the last one of an ended task's processes has gone */
-	move_to(t, RUN_SILENT, &t->run->silent);
+	run_move(t, RUN_SILENT);
 	run_lost_begin(t);
 }
 
@@ -244,6 +252,8 @@ static bool receive(struct run_task *t)
 		on_hang_up(t);
 		return false;
 	}
+	t->is_tried = false;
+	t->pause_ms = 0;
 	if (proto_get_packet(bytes, (size_t)n, &p) != 0 || p.type != PROTO_MSG_ENDED ||
 	    t->phase != RUN_LIVE)
 		return true; /* hello, or what a newer shim has to say */
@@ -308,30 +318,36 @@ void run_turn(struct run *r, int64_t mono_ms)
 
 /* ---- starting ---- */
 
-int run_start(struct run *r, const struct run_spec *spec, run_end_fn fn, void *ud,
-	      struct run_task **ret, struct err *err)
+struct run_task *run_task_new(struct run *r, run_end_fn fn, void *ud)
 {
 	struct run_task *t = mem_new(NULL, sizeof(*t));
-	int rc;
 
+	list_init(&t->node);
 	t->run = r;
 	t->id = ++r->last_id;
 	t->sock = -1;
 	t->fn = fn;
 	t->ud = ud;
-	rc = run_plan(t, spec, err);
+	map_put(&r->by_id, t->id, t);
+	return t;
+}
+
+int run_start(struct run *r, const struct run_spec *spec, run_end_fn fn, void *ud,
+	      struct run_task **ret, struct err *err)
+{
+	struct run_task *t = run_task_new(r, fn, ud);
+	int rc = run_plan(t, spec, err);
+
 	if (rc != 0) {
-		mem_free(NULL, t);
+		forget(t);
 		return rc;
 	}
-	list_init(&t->node);
-	list_add(&r->planned, &t->node);
-	map_put(&r->by_id, t->id, t);
+	run_move(t, RUN_PLANNED);
 	*ret = t;
 	return 0;
 }
 
-static int watch(struct run_task *t, struct err *err)
+int run_watch(struct run_task *t, struct err *err)
 {
 	struct epoll_event ev = {.events = EPOLLIN, .data.u64 = t->id};
 
@@ -347,7 +363,7 @@ static void spawn_failed(struct run_task *t, const struct err *err)
 	(void)snprintf(end.why, sizeof(end.why), "%.*s", (int)sizeof(end.why) - 1,
 		       err->msg);
 	end.started_ms = end.ended_ms = clock_wall_ms();
-	disconnect(t);
+	run_disconnect(t);
 	run_remove_folder(t->run, t->uid);
 	run_settle(t, &end);
 }
@@ -356,7 +372,7 @@ static void spawn(struct run_task *t)
 {
 	struct err err;
 
-	move_to(t, RUN_LIVE, &t->run->live);
+	run_move(t, RUN_LIVE);
 	if (run_spawn(t, &err) != 0) {
 		buf_release(&t->spec);
 		spawn_failed(t, &err);
@@ -366,7 +382,7 @@ static void spawn(struct run_task *t)
 	if (t->is_kill_asked)
 		(void)tell_kill(t, 0);
 	/* Without a watch its end would never be heard: then it is not to run, either. */
-	if (watch(t, &err) != 0) {
+	if (run_watch(t, &err) != 0) {
 		(void)tell_kill(t, PROTO_KILL_DISCARD);
 		spawn_failed(t, &err);
 	}
@@ -381,10 +397,20 @@ void run_flush(struct run *r)
 
 /* ---- ending ---- */
 
+void run_tell_kill(struct run_task *t)
+{
+	(void)tell_kill(t, 0);
+}
+
 void run_kill(struct run_task *t)
 {
 	t->is_kill_asked = true;
-	(void)tell_kill(t, 0);
+	run_tell_kill(t);
+}
+
+const char *run_uid(const struct run_task *t)
+{
+	return t->uid;
 }
 
 void run_drop(struct run_task *t)

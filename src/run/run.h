@@ -84,6 +84,17 @@ void run_turn(struct run *r, int64_t mono_ms);
  * Nothing has been made on failure. Never calls @fn inside. */
 int run_start(struct run *r, const struct run_spec *spec, run_end_fn fn, void *ud,
 	      struct run_task **ret, struct err *err);
+/*
+ * Take over the run folder <folder>/tasks/@uid, which another host, dead by now, has made.
+ * From the next turns on: if its shim lives, the task is live; if it has ended, its record
+ * is told; if nobody lives there and nobody can be born any more, it is lost. A shim that is
+ * just being born is waited for. ERR_ARG: @uid is not one.
+ */
+int run_attach(struct run *r, const char *uid, run_end_fn fn, void *ud,
+	       struct run_task **ret, struct err *err);
+/* The name of its run folder. Borrowed. */
+const char *run_uid(const struct run_task *t);
+
 /* Spawn what was planned. A spawn that fails ends the task with RUN_NOT_STARTED. */
 void run_flush(struct run *r);
 

@@ -123,6 +123,7 @@ KILL_FAULT_TEST(in_a_kill_every_signal_may_fail, "kill", EPERM)
 KILL_FAULT_TEST(in_a_kill_every_open_may_fail, "open64", EMFILE)
 KILL_FAULT_TEST(in_a_kill_every_read_may_fail, "read", EIO)
 KILL_FAULT_TEST(in_a_kill_every_packet_may_fail, "send", ENOBUFS)
+KILL_FAULT_TEST(a_shim_that_loses_its_host_is_found_again, "recv", EIO)
 
 TASK_TEST(a_full_disk_stops_the_log_and_not_the_task)
 {

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Host and shim: what each leaves behind, and what happens when one of them dies. */
 #include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 
-#include "tasks.h"
+#include "hosts.h"
 
 static int count_fds(void)
 {
@@ -214,67 +212,6 @@ TASK_TEST(five_hundred_tasks_leave_no_descriptor_no_zombie_no_folder)
 
 /* ---- the host goes ---- */
 
-/* Another process that starts @command and is gone; returns the status it left with. */
-static int host_that_dies(const char *folder, const char *command,
-			  void (*last)(struct run *))
-{
-	pid_t pid;
-	int status;
-
-	(void)signal(SIGCHLD, SIG_DFL);
-	pid = fork();
-	assert_true(pid >= 0);
-	if (pid == 0) {
-		const char *argv[] = {"bash", "-c", command, NULL};
-		const char *env[] = {"PATH=/bin:/usr/bin", NULL};
-		struct run_context context = {.cwd = "/tmp", .env = env, .umask = 022};
-		struct run_spec spec = {.argv = argv,
-					.context = &context,
-					.grace_ms = 300,
-					.log_head = 1 << 20,
-					.log_tail = 1 << 20};
-		struct job j = {0};
-		struct run *r;
-
-		if (run_new(folder, shim_path(), &r, NULL) != 0 ||
-		    run_start(r, &spec, job_ended, &j, &j.task, NULL) != 0)
-			_exit(1);
-		run_flush(r);
-		last(r);
-		_exit(2);
-	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	(void)signal(SIGCHLD, SIG_IGN);
-	return status;
-}
-
-static void kill_self(struct run *r)
-{
-	(void)r;
-	(void)kill(getpid(), SIGKILL);
-}
-
-static void leave(struct run *r)
-{
-	run_leave(r);
-	run_free(r);
-	_exit(0);
-}
-
-static bool has_ended(const char *folder, struct proto_record *ret)
-{
-	char path[4200];
-	int fd, rc;
-
-	(void)snprintf(path, sizeof(path), "%s/%s", folder, PROTO_STATUS);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	rc = proto_read_status(fd, ret);
-	(void)close(fd);
-	return rc == 0 && ret->state == PROTO_ENDED;
-}
-
 TASK_TEST(a_task_outlives_its_host_and_its_record_is_complete)
 {
 	struct proto_record r;
@@ -290,27 +227,6 @@ TASK_TEST(a_task_outlives_its_host_and_its_record_is_complete)
 	(void)snprintf(path, sizeof(path), "%s/%s", only_folder(w), PROTO_OUT);
 	assert_int_equal(read_text(path, text, sizeof(text)), 4);
 	wait_until(w, !is_alive(r.shim_pid));
-}
-
-static int connect_to(const char *folder)
-{
-	struct sockaddr_un name = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-	(void)snprintf(name.sun_path, sizeof(name.sun_path), "%.90s/%s", folder,
-		       PROTO_SOCK);
-	if (connect(fd, (const struct sockaddr *)&name, sizeof(name)) == 0)
-		return fd;
-	(void)close(fd);
-	return -1;
-}
-
-static bool get_packet(int fd, struct proto_packet *ret)
-{
-	uint8_t bytes[PROTO_PACKET_MAX];
-	ssize_t n = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
-
-	return n > 0 && proto_get_packet(bytes, (size_t)n, ret) == 0;
 }
 
 TASK_TEST(another_host_finds_the_task_at_its_socket)

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: MIT */
+/* A new host takes over what a dead one started: it attaches, imports, or finds it lost. */
+#include <sys/file.h>
+
+#include "hosts.h"
+
+#include "base/limits.h"
+#include "run/internal.h"
+
+/* The name of the only run folder, without its path. */
+static const char *only_uid(const struct world *w)
+{
+	const char *slash = strrchr(only_folder(w), '/');
+
+	assert_non_null(slash);
+	return slash + 1;
+}
+
+static void attach(struct world *w, struct job *j)
+{
+	struct err err = {0};
+
+	*j = (struct job){0};
+	if (run_attach(w->run, only_uid(w), job_ended, j, &j->task, &err) != 0)
+		fail_msg("%s", err.msg);
+}
+
+/* A task of a host that is dead, behind a gate. */
+static void leave_behind(struct world *w, const char *last)
+{
+	char command[512];
+
+	(void)snprintf(command, sizeof(command), "echo before; %s; %s", gate_shut(w), last);
+	assert_int_equal(host_that_dies(w->folder, command, kill_self), SIGKILL);
+}
+
+TASK_TEST(a_living_task_is_attached_and_its_end_is_heard)
+{
+	struct job j;
+
+	leave_behind(w, "echo after; exit 6");
+	attach(w, &j);
+	job_says(w, &j, "before");
+	assert_int_equal(j.ends, 0);
+	gate_open(w);
+	job_wait(w, &j);
+	assert_int_equal(j.end.cause, RUN_EXIT);
+	assert_int_equal(WEXITSTATUS(j.end.wait_status), 6);
+	assert_string_equal(job_log(&j), "before\nafter\n");
+	run_drop(j.task);
+	wait_until(w, only_folder(w)[0] == 0);
+}
+
+TASK_TEST(a_record_is_imported_as_often_as_one_asks)
+{
+	struct proto_record r;
+	struct job j;
+
+	assert_int_equal(host_that_dies(w->folder, "echo out; exit 4", kill_self), SIGKILL);
+	wait_until(w, has_ended(only_folder(w), &r) && !is_alive(r.shim_pid));
+	for (int i = 0; i < 2; i++) {
+		attach(w, &j);
+		assert_int_equal(j.ends, 0); /* never inside the call */
+		job_wait(w, &j);
+		assert_int_equal(j.end.cause, RUN_EXIT);
+		assert_int_equal(WEXITSTATUS(j.end.wait_status), 4);
+		assert_int_equal(j.end.ended_ms, r.ended_ms);
+		assert_string_equal(job_log(&j), "out\n");
+	}
+}
+
+TASK_TEST(a_kill_that_comes_before_the_connection_is_kept)
+{
+	const char *sleep = own_sleep();
+	struct job j;
+
+	leave_behind(w, sleep);
+	attach(w, &j);
+	run_kill(j.task);
+	job_wait(w, &j);
+	assert_int_equal(j.end.cause, RUN_KILL);
+	assert_int_equal(count_alive(sleep), 0);
+}
+
+TASK_TEST(what_outlived_a_task_of_a_dead_host_is_swept_by_the_new_one)
+{
+	const char *sleep = own_sleep();
+	struct proto_record r;
+	char command[128];
+	struct job j;
+
+	(void)snprintf(command, sizeof(command), "%s & exit 0", sleep);
+	assert_int_equal(host_that_dies(w->folder, command, kill_self), SIGKILL);
+	wait_until(w, has_ended(only_folder(w), &r));
+	attach(w, &j);
+	job_wait(w, &j);
+	assert_int_equal(j.end.processes_left, 1);
+	assert_int_equal(count_alive(sleep), 1);
+	run_kill(j.task);
+	wait_until(w, count_alive(sleep) == 0);
+	assert_int_equal(j.ends, 1);
+}
+
+TASK_TEST(two_hosts_hear_the_same_end)
+{
+	struct job a, b;
+
+	leave_behind(w, "exit 9");
+	attach(w, &a);
+	attach(w, &b);
+	job_says(w, &a, "before");
+	gate_open(w);
+	job_wait(w, &a);
+	job_wait(w, &b);
+	assert_int_equal(WEXITSTATUS(a.end.wait_status), 9);
+	assert_int_equal(WEXITSTATUS(b.end.wait_status), 9);
+}
+
+TASK_TEST(a_host_for_whom_there_is_no_room_tries_again)
+{
+	int fds[8];
+	struct job j;
+
+	leave_behind(w, "exit 2");
+	for (int i = 0; i < 8; i++) {
+		struct proto_packet p = {0};
+
+		wait_until(w, (fds[i] = connect_to(only_folder(w))) >= 0);
+		wait_until(w, get_packet(fds[i], &p));
+	}
+	attach(w, &j);
+	for (int i = 0; i < 20; i++)
+		world_turn(w, 5);
+	for (int i = 0; i < 8; i++)
+		(void)close(fds[i]);
+	gate_open(w);
+	job_wait(w, &j);
+	assert_int_equal(WEXITSTATUS(j.end.wait_status), 2);
+}
+
+/* ---- nobody lives there ---- */
+
+TASK_TEST(a_shim_that_died_with_its_host_is_lost_and_its_tree_is_swept)
+{
+	const char *sleep = own_sleep();
+	struct proto_record r;
+	struct job j;
+
+	assert_int_equal(host_that_dies(w->folder, sleep, kill_self), SIGKILL);
+	wait_until(w, count_alive(sleep) == 1);
+	read_status(only_folder(w), &r);
+	assert_int_equal(kill(r.shim_pid, SIGKILL), 0);
+	wait_until(w, !is_alive(r.shim_pid));
+	attach(w, &j);
+	job_wait(w, &j);
+	assert_int_equal(j.end.cause, RUN_LOST);
+	assert_string_equal(j.end.why, "the supervisor was killed");
+	assert_int_equal(count_alive(sleep), 0);
+	read_status(only_folder(w), &r);
+	assert_int_equal(r.state, PROTO_VOID);
+}
+
+/* What a host leaves that dies between the folder and the shim. */
+static void make_unborn(const struct world *w)
+{
+	static char sh[] = "sh", c[] = "-c", text[128];
+	char *argv[] = {sh, c, text, NULL}, *env[] = {NULL};
+	struct proto_spec s = {
+		.uid = "00112233445566778899aabbccddeeff",
+		.umask = 022,
+		.cwd = "/",
+		.argv = argv,
+		.env = env,
+		.argc = 3,
+		.log_head = 1000,
+	};
+	autobuf struct buf b = BUF_INIT(MAX_SPEC);
+	char path[256];
+	int fd;
+
+	(void)snprintf(text, sizeof(text), "touch %s/it-ran", w->folder);
+	assert_int_equal(proto_put_spec(&b, &s), 0);
+	(void)snprintf(path, sizeof(path), "%s/tasks/%s", w->folder, s.uid);
+	assert_int_equal(mkdir(path, 0700), 0);
+	(void)snprintf(path, sizeof(path), "%s/tasks/%s/%s", w->folder, s.uid, PROTO_SPEC);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	assert_int_equal(write(fd, b.data, b.len), b.len);
+	assert_int_equal(close(fd), 0);
+}
+
+static bool exists(const char *folder, const char *name)
+{
+	char path[4200];
+	struct stat st;
+
+	(void)snprintf(path, sizeof(path), "%s/%s", folder, name);
+	return lstat(path, &st) == 0;
+}
+
+TASK_TEST(what_was_never_started_never_is)
+{
+	struct job j;
+
+	make_unborn(w);
+	attach(w, &j);
+	job_wait(w, &j);
+	assert_int_equal(j.end.cause, RUN_LOST);
+	assert_string_equal(j.end.why, "it never ran");
+	assert_false(exists(only_folder(w), PROTO_SPEC));
+	assert_int_equal(WEXITSTATUS(late_shim(w)), 1);
+	assert_false(exists(w->folder, "it-ran"));
+	attach(w, &j); /* a second host comes to the same */
+	job_wait(w, &j);
+	assert_string_equal(j.end.why, "it never ran");
+}
+
+TASK_TEST(a_late_shim_runs_what_nobody_has_declared_void)
+{
+	struct job j;
+
+	make_unborn(w);
+	assert_int_equal(WEXITSTATUS(late_shim(w)), 0);
+	assert_true(exists(w->folder, "it-ran"));
+	attach(w, &j);
+	job_wait(w, &j);
+	assert_int_equal(j.end.cause, RUN_EXIT);
+}
+
+TASK_TEST(whoever_holds_the_lock_is_being_born)
+{
+	int64_t later = clock_mono_ms();
+	char path[4200];
+	struct job j;
+	int fd;
+
+	make_unborn(w);
+	(void)snprintf(path, sizeof(path), "%s/%s", only_folder(w), PROTO_LOCK);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	assert_int_equal(flock(fd, LOCK_EX), 0);
+	attach(w, &j);
+	for (int i = 0; i < 50; i++)
+		run_turn(w->run, later += 1000);
+	assert_int_equal(j.ends, 0);
+	assert_true(exists(only_folder(w), PROTO_SPEC));
+	(void)close(fd);
+	run_turn(w->run, later + 1000);
+	assert_int_equal(j.ends, 1);
+	assert_int_equal(j.end.cause, RUN_LOST);
+}
+
+TASK_TEST(a_task_of_another_boot_ended_with_it)
+{
+	struct proto_record r = {.state = PROTO_RUNNING,
+				 .boot_id = {1, 2, 3},
+				 .shim_pid = getpid(),
+				 .started_ms = 77};
+	char path[4200];
+	struct job j;
+	int fd;
+
+	make_unborn(w);
+	(void)snprintf(path, sizeof(path), "%s/%s", only_folder(w), PROTO_STATUS);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	assert_int_equal(proto_write_status(fd, &r), 0);
+	(void)close(fd);
+	attach(w, &j);
+	job_wait(w, &j);
+	assert_int_equal(j.end.cause, RUN_LOST);
+	assert_string_equal(j.end.why, "the machine restarted");
+	assert_int_equal(j.end.started_ms, 77);
+}
+
+TASK_TEST(a_folder_that_is_gone_is_said_and_a_bad_name_is_refused)
+{
+	static const char *const bad[] = {"", "..", "../00112233445566778899aabbccddee",
+					  "00112233445566778899aabbccddeef",
+					  "00112233445566778899aabbccddeeff0"};
+	struct err err = {0};
+	struct job j = {0};
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_int_equal(run_attach(w->run, bad[i], job_ended, &j, &j.task, &err),
+				 -ERR_ARG);
+	assert_int_equal(run_attach(w->run, "ffffffffffffffffffffffffffffffff", job_ended,
+				    &j, &j.task, &err),
+			 0);
+	assert_string_equal(run_uid(j.task), "ffffffffffffffffffffffffffffffff");
+	job_wait(w, &j);
+	assert_string_equal(j.end.why, "the run folder is gone");
+}
+
+/* ---- a shim that lets go ---- */
+
+TASK_TEST(a_host_that_was_let_go_comes_back)
+{
+	char command[512];
+	struct job j;
+
+	(void)snprintf(command, sizeof(command), "echo up; %s; exit 5", gate_shut(w));
+	job_start(w, &j, command);
+	job_says(w, &j, "up");
+	/* The shim lets go of whoever talks nonsense. */
+	assert_int_equal(send(j.task->sock, "nonsense", 8, MSG_NOSIGNAL), 8);
+	gate_open(w);
+	job_wait(w, &j);
+	assert_int_equal(j.end.cause, RUN_EXIT);
+	assert_int_equal(WEXITSTATUS(j.end.wait_status), 5);
+}
