@@ -11,8 +11,9 @@ all: $(BUILD)/build.ninja
 bootstrap:
 	@scripts/bootstrap
 
+# lib, whatever the machine's own way: there pkg-config and the loader look on all of them.
 $(BUILD)/build.ninja: | bootstrap
-	@meson setup --prefix '$(PREFIX)' $(if $(CI),--werror) $(MESON_SETUP) $(BUILD)
+	@meson setup --prefix '$(PREFIX)' --libdir lib $(if $(CI),--werror) $(MESON_SETUP) $(BUILD)
 
 demo: all
 	@python3 scripts/demo $(BUILD)
@@ -32,8 +33,13 @@ fuzz:
 	@scripts/bootstrap --dev
 	@tools/fuzz
 
+# The build folder may have been made with another prefix. As root: the loader learns of the
+# library, and the log is left to whoever built.
 install: all
+	@meson configure $(BUILD) --prefix '$(PREFIX)' && ninja -C $(BUILD) --quiet
 	@meson install -C $(BUILD) --no-rebuild
+	@[ -n "$(DESTDIR)" ] || [ "$$(id -u)" -ne 0 ] || ldconfig
+	@[ -z "$$SUDO_UID" ] || chown -R "$$SUDO_UID" $(BUILD)/meson-logs
 
 clean:
 	rm -rf $(BUILD) build-asan build-lint-gcc build-lint-clang build-fuzz

@@ -15,6 +15,9 @@ import time
 from ctypes import (CFUNCTYPE, POINTER, Structure, byref, c_char_p, c_int, c_int32, c_int64,
                     c_size_t, c_uint32, c_uint64, c_void_p)
 
+if len(sys.argv) != 2:
+    sys.exit(__doc__.splitlines()[0])
+
 COMPLETED, KILLED = 3, 4
 CLAIM_STEP, DELIVERED = 1, 0
 NUL = c_size_t(-1)
