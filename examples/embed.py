@@ -53,7 +53,8 @@ class HostOptions(Structure):
 
 class AgentOptions(Structure):
     _fields_ = [("size", c_uint32), ("flags", c_uint32), ("session", Str), ("scope", Id),
-                ("log", c_void_p), ("ud", c_void_p), ("destroy", c_void_p)]
+                ("log", c_void_p), ("wake", c_void_p), ("ud", c_void_p),
+                ("destroy", c_void_p)]
 
 
 class Tool(Structure):

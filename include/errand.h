@@ -242,6 +242,12 @@ struct errand_agent_options {
 	 */
 	int (*log)(void *ud, errand_agent a, uint64_t seq, const char *event_json,
 		   size_t len, errand_error *e);
+	/*
+	 * A turn is wanted: a notice is on next-turn and no turn is open (D8). Called from
+	 * errand_run(); open one now or later. NULL: this agent cannot be woken, its notices
+	 * wait on next-step (completionDelivery is "quiet" for it).
+	 */
+	void (*wake)(void *ud, errand_host *h, errand_agent a);
 	void *ud;
 	errand_destroy_fn destroy; /* when the agent is gone */
 };
@@ -316,7 +322,7 @@ ERRAND_FN errand_inbox(const errand_host *h, errand_agent a, errand_text **ret_j
  * [main] Put the inbox back from the events that log() was given, an array, and go on with
  * their numbers (spec 7.5). What was pending before is replaced; nobody is told. EREFUSED,
  * with nothing changed: `invalid persisted inbox splice at session seq <n>`. ESTATE: messages
- * are on a lease, or the agent is being disposed. ELIMIT: over 64 MiB.
+ * are on a lease, a turn is open, or the agent is being disposed. ELIMIT: over 64 MiB.
  */
 ERRAND_FN errand_replay(errand_host *h, errand_agent a, const char *events_json, size_t len,
 			errand_error **ret_err);
@@ -335,6 +341,60 @@ enum {
 ERRAND_FN errand_claim(errand_host *h, errand_agent a, int what, uint64_t turn,
 		       errand_lease *ret_lease, errand_text **ret_messages_json,
 		       errand_error **ret_err);
+
+/* ---- turns --------------------------------------------------------------------------- */
+
+/*
+ * The turn of your loop, which is yours; the library keeps its state and writes its events:
+ *
+ *      turn_open -> { claim -> (your pre-step policy, may take its time) -> step_begin |
+ *                     step_reject -> model, tool calls -> step_end } ... -> turn_close
+ *
+ * Between claim and begin the messages are on a lease: rejected, they go back (D7); what
+ * arrives meanwhile waits for the next step. Each function fails with ESTATE out of this
+ * order, and with ECALLBACK if the log refuses its event; nothing has happened then.
+ */
+enum {
+	ERRAND_IDLE = 0,    /* no turn is open: a notice may wake the agent */
+	ERRAND_BUSY = 1,    /* a notice goes to next-step */
+	ERRAND_CLOSING = 2, /* so it does here, and is worth one more step (spec 7.7) */
+	ERRAND_DISPOSED = 3 /* being disposed, or gone */
+};
+/* [any] */
+ERRAND_API int errand_agent_state(const errand_host *h, errand_agent a);
+
+/* [main] Logs turn/start {"turn"}; turns count from 1, or on from what was replayed. */
+ERRAND_FN errand_turn_open(errand_host *h, errand_agent a, uint64_t *ret_turn,
+			   errand_error **ret_err);
+/*
+ * [main] Logs step/start {"turn","step"} and user/message {"turn","step","message"} for each
+ * message of lease @l, and commits it. @l 0: a step without new messages. EARG: not a claim of
+ * this agent; EGONE: ended already.
+ */
+ERRAND_FN errand_step_begin(errand_host *h, errand_agent a, errand_lease l,
+			    errand_error **ret_err);
+/* [main] Your policy refused the step: as errand_lease_return(); @l 0: nothing. */
+ERRAND_FN errand_step_reject(errand_host *h, errand_agent a, errand_lease l,
+			     errand_error **ret_err);
+/*
+ * [main] Append an event of yours to the session's log, {"type","data"?}: assistant/message,
+ * tool/call, tool/result (spec 7.12). EARG: a type that the library writes itself, or a "seq".
+ * ELIMIT: over 64 MiB. Without a log it is checked and let go.
+ */
+ERRAND_FN errand_log(errand_host *h, errand_agent a, const char *event_json, size_t len,
+		     errand_error **ret_err);
+/* [main] Logs step/end. *ret_again (may be NULL) is 1 if next-step holds something: run another
+ * step (spec 7.6, 7.7). */
+ERRAND_FN errand_step_end(errand_host *h, errand_agent a, int *ret_again,
+			  errand_error **ret_err);
+/*
+ * [main] Logs turn/end {"turn","reason"}. @reason_json is {"kind":"completed"|"aborted"|
+ * "blocked"|...}. ESTATE while a step is under way, and for "completed" while next-step holds
+ * something: that is worth one more step (spec 7.7). Unless the turn was aborted, a notice
+ * that is on next-turn by now wakes again.
+ */
+ERRAND_FN errand_turn_close(errand_host *h, errand_agent a, const char *reason_json,
+			    size_t len, errand_error **ret_err);
 
 /*
  * [any] A lease ends once: its content reached the model, or it did not and is owed again:
@@ -634,7 +694,10 @@ ERRAND_FN errand_fit(const char *text, size_t len, const char *suffix, const cha
 
 /*
  * task_output, task_list, task_kill, the prompt section and the notices, in scope @s.
- * @config_json: {"waitTimeoutMs":30000,"maxWaitTimeoutMs":600000} (spec 10). Also opens the
+ * @config_json: {"waitTimeoutMs":30000,"maxWaitTimeoutMs":600000,"completionDelivery":
+ * "wakeup"|"quiet","maxConsecutiveWakes":3} (spec 10). "wakeup": the notice of an end wakes an
+ * idle owner, at most so often without a message of a user's between; one budget per agent,
+ * whatever the number of mounts (D8). "quiet": it waits for the next step. Also opens the
  * start gate for everybody who sees @s. Of several mounts on an owner's chain the nearest
  * delivers the one notice of an end (D1). A mount that fails leaves nothing behind; a second one
  * in the same scope fails by the name of its section (spec 3.6). Undone by

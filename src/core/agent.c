@@ -108,6 +108,7 @@ static struct agent *agent_alloc(errand_host *h, struct session *s)
 	a->finish = (struct event){.fire = on_finish, .drop = finish_drop};
 	a->trim = (struct event){.fire = on_trim, .drop = finish_drop};
 	list_init(&a->trim.node);
+	agent_wake_init(a);
 	list_init(&a->told);
 	list_add(&s->agents, &a->in_session);
 	list_init(&a->tasks);
@@ -142,6 +143,7 @@ static int agent_new(errand_host *h, const struct errand_agent_options *o,
 	scope_link(&a->scope, parent);
 	a->scope.is_bound = parent != NULL;
 	a->log = o->log;
+	a->wake = o->wake;
 	a->ud = o->ud;
 	a->destroy = o->destroy;
 	if (!(o->flags & ERRAND_AGENT_UNREGISTERED))
@@ -194,6 +196,7 @@ void agent_free(errand_host *h, struct agent *a)
 	scope_release(h, &a->scope);
 	destroy_ud(h, a->done_destroy, a->done_ud);
 	destroy_ud(h, a->destroy, a->ud);
+	list_del(&a->waking.node);
 	if (s->registered == a)
 		s->registered = NULL;
 	list_del(&a->in_session);

@@ -79,3 +79,34 @@ int config_count(const struct mem *m, const struct js *config, const char *key,
 	*ret = (int64_t)v;
 	return 0;
 }
+
+static int refuse_word(const struct mem *m, const char *key, const char *const *words,
+		       const struct js *got, errand_error **ret_err)
+{
+	struct buf b;
+
+	buf_init_mem(&b, MAX_ERROR_TEXT, m);
+	(void)buf_addf(&b, "invalid config:\n  - $.%s expected ", key);
+	for (int i = 0; words[i]; i++)
+		(void)buf_addf(&b, "%s\"%s\"", i ? " | " : "", words[i]);
+	(void)buf_adds(&b, " but got ");
+	(void)js_put_value(&b, got);
+	(void)buf_addf(&b, " (at %s)", key);
+	return error_take(ret_err, ERRAND_EREFUSED, &b);
+}
+
+int config_word(const struct mem *m, const struct js *config, const char *key,
+		const char *const *words, int *ret, errand_error **ret_err)
+{
+	const struct js *j = js_get(config, key);
+
+	if (js_type(j) == JS_NONE || js_type(j) == JS_NULL)
+		return 0;
+	for (int i = 0; words[i]; i++) {
+		if (js_string_is(j, words[i])) {
+			*ret = i;
+			return 0;
+		}
+	}
+	return refuse_word(m, key, words, j, ret_err);
+}

@@ -19,3 +19,6 @@ int config_number(const struct mem *m, const struct js *config, const char *key,
 /* The same for a whole number, and null is "no limit": 0. */
 int config_count(const struct mem *m, const struct js *config, const char *key,
 		 int64_t *ret, errand_error **ret_err);
+/* One of @words, the last of which is NULL; *@ret is its index, or keeps its default. */
+int config_word(const struct mem *m, const struct js *config, const char *key,
+		const char *const *words, int *ret, errand_error **ret_err);

@@ -208,7 +208,7 @@ static void act(errand_host *h, const struct dispatch *d, errand_reg id)
 	const struct listener *l = listener_get(h, id);
 
 	if (l)
-		l->builtin(h, d);
+		l->builtin(h, l, d);
 }
 
 void dispatch_now(errand_host *h, struct dispatch *d)

@@ -148,6 +148,13 @@ struct session {
 	struct agent *registered;
 };
 
+enum turn_phase {
+	TURN_NONE,
+	TURN_OPEN,
+	TURN_STEP,    /* a step is under way */
+	TURN_CLOSING, /* the last one left nothing to do */
+};
+
 /* One of an agent's two lists of pending messages (spec 7.1). */
 struct inbox {
 	struct list list; /* oldest first */
@@ -177,9 +184,13 @@ struct agent {
 	errand_destroy_fn done_destroy;
 	struct event finish;
 	uint64_t log_seq; /* of the next event of the session's log */
-	uint64_t turn;    /* the newest */
+	enum turn_phase phase;
+	uint64_t turn, step; /* the newest */
+	struct event waking; /* queued while a turn is asked for */
+	int64_t wakes;       /* since a user's message was delivered */
 	int (*log)(void *ud, errand_agent a, uint64_t seq, const char *event_json,
 		   size_t len, errand_error *e);
+	void (*wake)(void *ud, errand_host *h, errand_agent a);
 	void *ud;
 	errand_destroy_fn destroy;
 };
@@ -219,6 +230,7 @@ struct task {
 	bool reported;        /* for good; see task_is_reported() */
 	bool notice_withheld; /* only because the end was on a lease */
 	bool notice_read;     /* a notice of it was delivered */
+	int64_t max_wakes;    /* of the mount that delivers its notice; 0: quiet */
 	size_t end_holds;     /* leases that hold the end */
 	int64_t started_ms, finished_ms;
 	int64_t limit; /* outputLimitBytes; 0: none */
@@ -323,7 +335,9 @@ struct listener {
 	unsigned busy;     /* it is being told something, so often */
 	bool gone;         /* removed meanwhile */
 	errand_event_fn fn;
-	void (*builtin)(errand_host *h, const struct dispatch *d); /* instead of fn */
+	void (*builtin)(errand_host *h, const struct listener *l,
+			const struct dispatch *d); /* instead of fn */
+	int64_t max_wakes;                         /* of a mount; 0: quiet (D8) */
 	void *ud;
 	errand_destroy_fn destroy;
 };
@@ -443,6 +457,13 @@ static inline struct inbox *inbox_of(struct agent *a, int target)
 {
 	return &a->inbox[target - ERRAND_NEXT_STEP];
 }
+
+/* ---- turn.c ---- */
+
+void agent_wake_init(struct agent *a);
+/* Call wake() in errand_run(), if a notice is on next-turn then and no turn is open. */
+void agent_wake(errand_host *h, struct agent *a);
+bool agent_may_wake(const struct agent *a, int64_t max_wakes);
 
 /* ---- log.c ---- */
 
@@ -568,6 +589,9 @@ void put_text_block(struct buf *out, const char *text, size_t len);
 
 /* ---- notice.c ---- */
 
-void notice_on_done(errand_host *h, const struct dispatch *d);
+void notice_on_done(errand_host *h, const struct listener *l, const struct dispatch *d);
+/* completionDelivery and maxConsecutiveWakes (spec 10.6); 0: quiet. */
+int notice_config(errand_host *h, const struct js *config, int64_t *ret_max_wakes,
+		  errand_error **ret_err);
 /* A lease on an end was returned: a notice that it held back is due now. */
 void notice_due(errand_host *h, struct task *t);

@@ -72,13 +72,16 @@ void hold_free(errand_host *h, struct hold *hd)
 	mem_free(&h->mem, hd);
 }
 
-static void notices_read(errand_host *h, const struct list *messages)
+/* A user's word refills the budget of wakes (spec 13.2, D8). */
+static void messages_read(errand_host *h, const struct hold *hd)
 {
-	list_each(node, messages)
+	list_each(node, &hd->messages)
 	{
 		const struct message *m = list_entry(node, struct message, node);
 		struct task *t = m->is_notice ? object_get(h, m->task, OBJ_TASK) : NULL;
 
+		if (m->is_user)
+			hd->agent->wakes = 0;
 		if (!t)
 			continue;
 		t->notice_read = true;
@@ -90,7 +93,7 @@ static void commit_hold(errand_host *h, struct hold *hd)
 {
 	struct task *ended = hd->kind == HOLD_END ? hd->task : NULL;
 
-	notices_read(h, &hd->messages);
+	messages_read(h, hd);
 	hold_free(h, hd);
 	if (ended) {
 		ended->reported = true;

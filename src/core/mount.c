@@ -49,7 +49,7 @@ static int check_order(errand_host *h, const struct wait_config *w, errand_error
 }
 
 static int read_config(errand_host *h, const char *text, size_t len, struct wait_config *w,
-		       errand_error **ret_err)
+		       int64_t *ret_max_wakes, errand_error **ret_err)
 {
 	struct js *config;
 	int rc = config_parse(&h->mem, text, str_length(text, len), &config, ret_err);
@@ -60,6 +60,8 @@ static int read_config(errand_host *h, const char *text, size_t len, struct wait
 	if (rc == 0)
 		rc = config_number(&h->mem, config, "maxWaitTimeoutMs", &w->max_ms,
 				   ret_err);
+	if (rc == 0)
+		rc = notice_config(h, config, ret_max_wakes, ret_err);
 	js_free(config);
 	return rc == 0 ? check_order(h, w, ret_err) : rc;
 }
@@ -121,13 +123,15 @@ static int add_tools(errand_host *h, struct layer *layer, struct mount *m,
 	return 0;
 }
 
-static void add_notices(errand_host *h, struct layer *layer, struct mount *m)
+static void add_notices(errand_host *h, struct layer *layer, struct mount *m,
+			int64_t max_wakes)
 {
 	struct listener *l = listener_add(h, layer, ERRAND_ON_DONE);
 
 	l->builtin = notice_on_done;
 	object_add(h, &l->reg.obj, OBJ_PART);
 	l->number = l->reg.obj.id;
+	l->max_wakes = max_wakes;
 	m->parts[m->count++] = &l->reg;
 }
 
@@ -145,7 +149,7 @@ static int add_section(errand_host *h, struct layer *layer, struct mount *m,
 
 /* All of it, or nothing (spec 3.6). */
 static int mount(errand_host *h, struct layer *layer, const struct wait_config *config,
-		 errand_reg *ret, errand_error **ret_err)
+		 int64_t max_wakes, errand_reg *ret, errand_error **ret_err)
 {
 	struct mount *m = mem_new(&h->mem, sizeof(*m));
 	int rc = add_section(h, layer, m, ret_err);
@@ -158,7 +162,7 @@ static int mount(errand_host *h, struct layer *layer, const struct wait_config *
 		return rc;
 	}
 	m->parts[m->count++] = surface_add(h, layer);
-	add_notices(h, layer, m);
+	add_notices(h, layer, m, max_wakes);
 	*ret = reg_publish_in(h, layer, &m->reg);
 	return 0;
 }
@@ -169,6 +173,7 @@ int errand_mount(errand_host *h, errand_scope s, const char *config_json, size_t
 	struct wait_config config = {.timeout_ms = DEFAULT_TIMEOUT_MS,
 				     .max_ms = DEFAULT_MAX_MS};
 	struct layer *layer;
+	int64_t max_wakes;
 	int rc = may_change(h, ret_err);
 
 	if (rc != 0)
@@ -179,9 +184,9 @@ int errand_mount(errand_host *h, errand_scope s, const char *config_json, size_t
 	if (!layer)
 		return ERRAND_EGONE;
 	config.mem = h->mem;
-	rc = read_config(h, config_json, len, &config, ret_err);
+	rc = read_config(h, config_json, len, &config, &max_wakes, ret_err);
 	if (rc == 0)
-		rc = mount(h, layer, &config, ret, ret_err);
+		rc = mount(h, layer, &config, max_wakes, ret, ret_err);
 	layer_drop(h, layer);
 	return rc;
 }

@@ -3,16 +3,20 @@
  * notice.c - one message for an end that nobody was told of (spec 6, D1, D2, D6).
  *
  * Due at the settlement, if the end is not reported then. An end that is on a lease counts
- * as reported; if the lease comes back, the notice is due at that moment.
+ * as reported; if the lease comes back, the notice is due at that moment. It goes to the end
+ * of next-step, or wakes an idle owner that can be woken and has budget left: then it is on
+ * next-turn, as a turn of its own (D8).
  */
 #include "core/notice.h"
 
 #include <string.h>
 
 #include "base/utf8.h"
+#include "core/config.h"
 #include "core/internal.h"
 
 #define SUMMARY_UNITS 120
+#define DEFAULT_WAKES 3
 
 static const char how_to_read[] = ". Read its output with task_output.";
 static const char cut_mark[] = "\n[notice truncated]";
@@ -149,7 +153,6 @@ static struct message *notice_new(errand_host *h, const struct task *t)
 	task_line_of(t, &id, &line);
 	m->is_notice = true;
 	m->task = t->obj.id;
-	m->target = ERRAND_NEXT_STEP;
 	m->id = message_new_id(h, t->owner);
 	message_named(m);
 	m->json = build_json(h, &m->id, &line, (uint64_t)t->limit);
@@ -172,15 +175,22 @@ static void warn_lost(errand_host *h, const struct task *t, const errand_error *
 
 static void send(errand_host *h, struct task *t)
 {
+	struct agent *a = t->owner;
 	errand_error *e = NULL;
 	struct message *m;
+	bool wakes;
 
 	t->notice_withheld = false;
-	if (!t->owner || t->owner->disposing)
+	if (!a || a->disposing)
 		return;
+	wakes = agent_may_wake(a, t->max_wakes);
 	m = notice_new(h, t);
-	if (inbox_add(h, t->owner, m, &e) == 0) {
-		inbox_announce(h, t->owner, "inserted", m, NULL, true);
+	m->target = wakes ? ERRAND_NEXT_TURN : ERRAND_NEXT_STEP;
+	if (inbox_add(h, a, m, &e) == 0) {
+		inbox_announce(h, a, "inserted", m, NULL, true);
+		a->wakes += wakes;
+		if (wakes)
+			agent_wake(h, a);
 		return;
 	}
 	warn_lost(h, t, e);
@@ -188,14 +198,46 @@ static void send(errand_host *h, struct task *t)
 	message_free(h, m);
 }
 
+/* ---- configuration ---- */
+
+static int refuse_fraction(errand_host *h, double v, errand_error **ret_err)
+{
+	struct buf b;
+
+	buf_init_mem(&b, MAX_ERROR_TEXT, &h->mem);
+	(void)buf_adds(&b, "tool-tasks: maxConsecutiveWakes (");
+	(void)js_put_number(&b, v);
+	(void)buf_adds(&b, ") must be a whole number of turns");
+	return error_take(ret_err, ERRAND_EREFUSED, &b);
+}
+
+int notice_config(errand_host *h, const struct js *config, int64_t *ret_max_wakes,
+		  errand_error **ret_err)
+{
+	static const char *const ways[] = {"quiet", "wakeup", NULL};
+	double wakes = DEFAULT_WAKES;
+	int way = 1;
+	int rc = config_word(&h->mem, config, "completionDelivery", ways, &way, ret_err);
+
+	if (rc == 0)
+		rc = config_number(&h->mem, config, "maxConsecutiveWakes", &wakes, ret_err);
+	if (rc != 0)
+		return rc;
+	if (!config_is_count(wakes))
+		return refuse_fraction(h, wakes, ret_err);
+	*ret_max_wakes = way == 0 ? 0 : (int64_t)wakes;
+	return 0;
+}
+
 /* ---- when ---- */
 
-void notice_on_done(errand_host *h, const struct dispatch *d)
+void notice_on_done(errand_host *h, const struct listener *l, const struct dispatch *d)
 {
 	struct task *t = object_get(h, d->task, OBJ_TASK);
 
 	if (!t)
 		return;
+	t->max_wakes = l->max_wakes;
 	if (!d->reported || !task_is_reported(t))
 		send(h, t);
 	else

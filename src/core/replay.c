@@ -180,6 +180,8 @@ static int check_quiet(const errand_host *h, const struct agent *a, errand_error
 	if (a->disposing)
 		return error_make(ret_err, &h->mem, ERRAND_ESTATE,
 				  "already being disposed");
+	if (a->phase != TURN_NONE)
+		return error_make(ret_err, &h->mem, ERRAND_ESTATE, "a turn is open");
 	if (!list_is_empty(&a->holds))
 		return error_make(ret_err, &h->mem, ERRAND_ESTATE,
 				  "messages are claimed on a lease");

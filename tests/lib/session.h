@@ -118,25 +118,49 @@ static UNUSED const char *events(void)
 	return words;
 }
 
-static UNUSED errand_agent session_agent(const char *name)
+static UNUSED void on_wake(void *ud, errand_host *h, errand_agent a)
 {
-	struct errand_agent_options o = {
-		.size = sizeof(o), .session = str(name), .log = on_log};
+	(void)ud;
+	(void)h;
+	(void)a;
+	session.wakes++;
+	logf_("wake;");
+	if (session.on_wake)
+		session.on_wake();
+}
+
+static UNUSED errand_agent session_agent(const char *name, bool can_wake)
+{
+	struct errand_agent_options o = {.size = sizeof(o),
+					 .session = str(name),
+					 .log = on_log,
+					 .wake = can_wake ? on_wake : NULL};
 	errand_agent a = 0;
 
 	CHECK_INT(errand_agent_new(core.host, &o, &a, NULL), 0);
 	return a;
 }
 
-/* As fresh(), with a log for alice. */
-static UNUSED void fresh_session(void)
+static UNUSED void fresh_with(const char *mount, bool can_wake)
 {
 	bare(NULL);
 	session_reset();
-	CHECK_INT(errand_mount(core.host, 0, "{}", ERRAND_NUL, &core.mount, NULL), 0);
-	core.alice = session_agent("alice");
+	CHECK_INT(errand_mount(core.host, 0, mount, ERRAND_NUL, &core.mount, NULL), 0);
+	core.alice = session_agent("alice", can_wake);
 	core.bob = agent("bob");
 	(void)events();
+}
+
+/* As fresh(), with a log for alice. */
+static UNUSED void fresh_session(void)
+{
+	fresh_with("{}", false);
+}
+
+/* And she can be woken. */
+static UNUSED void fresh_waking(void)
+{
+	fresh_with("{}", true);
 }
 
 /* A message of @author's ("user", or a plugin) to alice; 0 or the code. */
@@ -188,4 +212,53 @@ static UNUSED const char *claim(int what)
 
 	CHECK_INT(errand_claim(core.host, core.alice, what, 1, &core.lease, &t, NULL), 0);
 	return ids_of(text_of(t));
+}
+
+/* ---- her loop ---- */
+
+static UNUSED void turn_open(void)
+{
+	CHECK_INT(errand_turn_open(core.host, core.alice, NULL, NULL), 0);
+}
+
+static UNUSED void step_begin(int what)
+{
+	(void)claim(what);
+	CHECK_INT(errand_step_begin(core.host, core.alice, core.lease, NULL), 0);
+}
+
+/* 1: another step is due. */
+static UNUSED int step_end(void)
+{
+	int again = -1;
+
+	CHECK_INT(errand_step_end(core.host, core.alice, &again, NULL), 0);
+	return again;
+}
+
+static UNUSED int try_close(const char *kind)
+{
+	char reason[64];
+	errand_error *e = NULL;
+	int rc;
+
+	(void)snprintf(reason, sizeof(reason), "{\"kind\":\"%s\"}", kind);
+	rc = errand_turn_close(core.host, core.alice, reason, ERRAND_NUL, &e);
+	(void)message(e);
+	return rc;
+}
+
+/* A whole turn of steps as long as they find something. */
+static UNUSED void turn(void)
+{
+	turn_open();
+	step_begin(ERRAND_CLAIM_TURN);
+	while (step_end())
+		step_begin(ERRAND_CLAIM_STEP);
+	CHECK_INT(try_close("completed"), 0);
+}
+
+static UNUSED int turn_state(void)
+{
+	return errand_agent_state(core.host, core.alice);
 }

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * turn.c - the turn of an agent's loop: its state, and its events (spec 7.6-7.12).
+ *
+ *   IDLE -- turn_open --> BUSY -- step_begin --> (in a step) -- step_end --> BUSY | CLOSING
+ *    ^                                                                          |
+ *    `------------------------------- turn_close -------------------------------'
+ *
+ * CLOSING is the window behind a step that found nothing more to do: what arrives in it is
+ * worth one more step (D8), so a turn that has completed does not close over it.
+ */
+#include "base/err.h"
+#include "core/internal.h"
+
+static int not_now(const errand_host *h, errand_error **ret_err, const char *why)
+{
+	return error_make(ret_err, &h->mem, ERRAND_ESTATE, "%s", why);
+}
+
+static int get(errand_host *h, errand_agent agent, struct agent **ret,
+	       errand_error **ret_err)
+{
+	int rc = may_change(h, ret_err);
+
+	if (rc != 0)
+		return rc;
+	*ret = agent_get(h, agent, ret_err);
+	return *ret ? 0 : ERRAND_EGONE;
+}
+
+int errand_agent_state(const errand_host *h, errand_agent agent)
+{
+	static const int states[] = {
+		[TURN_NONE] = ERRAND_IDLE,
+		[TURN_OPEN] = ERRAND_BUSY,
+		[TURN_STEP] = ERRAND_BUSY,
+		[TURN_CLOSING] = ERRAND_CLOSING,
+	};
+	const struct agent *a = h ? object_get(h, agent, OBJ_AGENT) : NULL;
+
+	if (!h)
+		return ERRAND_EARG;
+	return a && !a->disposing ? states[a->phase] : ERRAND_DISPOSED;
+}
+
+/* ---- events ---- */
+
+static void put_count(struct buf *b, const char *key, uint64_t n)
+{
+	(void)js_put_key(b, key);
+	(void)js_put_int(b, (int64_t)n);
+}
+
+static int log_turn(errand_host *h, struct agent *a, const char *type, uint64_t turn,
+		    const struct js_span *reason, errand_error **ret_err)
+{
+	struct buf event;
+
+	if (!a->log)
+		return 0;
+	log_begin(h, a, &event, type);
+	(void)buf_addf(&event, "\"turn\":%llu", (unsigned long long)turn);
+	if (reason) {
+		(void)js_put_key(&event, "reason");
+		(void)buf_add(&event, reason->ptr, reason->len);
+	}
+	return log_end(h, a, &event, ret_err);
+}
+
+static int log_step(errand_host *h, struct agent *a, const char *type, uint64_t step,
+		    const struct message *m, errand_error **ret_err)
+{
+	struct buf event;
+
+	if (!a->log)
+		return 0;
+	log_begin(h, a, &event, type);
+	(void)buf_addf(&event, "\"turn\":%llu", (unsigned long long)a->turn);
+	put_count(&event, "step", step);
+	if (m) {
+		(void)js_put_key(&event, "message");
+		(void)buf_add(&event, m->json.ptr, m->json.len);
+	}
+	return log_end(h, a, &event, ret_err);
+}
+
+/* The events that we write ourselves, and that a replay would believe. */
+static bool is_ours(const struct js *type)
+{
+	static const char *const types[] = {
+		"agent/inbox/spliced", "turn/start", "turn/end",
+		"step/start",          "step/end",   "user/message",
+	};
+
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		if (js_string_is(type, types[i]))
+			return true;
+	return false;
+}
+
+static int check_event(const errand_host *h, const struct js *event, errand_error **ret_err)
+{
+	const struct js *type = js_get(event, "type");
+
+	if (js_type(type) != JS_STRING || is_ours(type) || js_get(event, "seq"))
+		return error_make(ret_err, &h->mem, ERRAND_EARG,
+				  "an event of yours has a type that is not ours, and no "
+				  "seq");
+	return 0;
+}
+
+static int append(errand_host *h, struct agent *a, struct js_span type, struct js_span data,
+		  errand_error **ret_err)
+{
+	struct buf event;
+
+	if (!a->log)
+		return 0;
+	buf_init_mem(&event, SIZE_MAX / 4, &h->mem);
+	(void)buf_adds(&event, "{\"seq\":");
+	(void)js_put_int(&event, (int64_t)a->log_seq);
+	(void)js_put_key(&event, "type");
+	(void)buf_add(&event, type.ptr, type.len);
+	if (data.ptr) {
+		(void)js_put_key(&event, "data");
+		(void)buf_add(&event, data.ptr, data.len);
+	}
+	(void)buf_addc(&event, '}');
+	return log_append(h, a, &event, ret_err);
+}
+
+int errand_log(errand_host *h, errand_agent agent, const char *event_json, size_t len,
+	       errand_error **ret_err)
+{
+	struct js_span text = {event_json, str_length(event_json, len)};
+	struct err err = {0};
+	struct js *event = NULL;
+	struct agent *a;
+	int rc = get(h, agent, &a, ret_err);
+
+	if (rc != 0)
+		return rc;
+	if (!event_json || text.len > MAX_JSON_TEXT)
+		return error_make(ret_err, &h->mem, ERRAND_ELIMIT,
+				  "no event, or over %zu bytes", MAX_JSON_TEXT);
+	rc = js_parse(text.ptr, text.len, &event, &err);
+	if (rc != 0)
+		rc = error_make(ret_err, &h->mem, rc_of_parse(rc), "event: %s", err.msg);
+	else
+		rc = check_event(h, event, ret_err);
+	js_free(event);
+	if (rc != 0)
+		return rc;
+	return append(h, a, js_member(text, "type"), js_member(text, "data"), ret_err);
+}
+
+/* ---- steps ---- */
+
+/* What a step may begin with: a claim of this agent's. NULL with 0: nothing new. */
+static int find_claim(const errand_host *h, const struct agent *a, errand_lease lease,
+		      struct lease **ret, errand_error **ret_err)
+{
+	*ret = NULL;
+	if (lease == 0)
+		return 0;
+	*ret = object_get(h, lease, OBJ_LEASE);
+	if (!*ret)
+		return error_make(ret_err, &h->mem, ERRAND_EGONE, "no such lease");
+	list_each(node, &(*ret)->holds)
+	{
+		const struct hold *hd = list_entry(node, struct hold, in_lease);
+
+		if (hd->kind != HOLD_MESSAGES || hd->agent != a)
+			return error_make(ret_err, &h->mem, ERRAND_EARG,
+					  "not a claim of this agent");
+	}
+	return 0;
+}
+
+static int log_messages(errand_host *h, struct agent *a, const struct lease *l,
+			errand_error **ret_err)
+{
+	list_each(node, &l->holds)
+	{
+		const struct hold *hd = list_entry(node, struct hold, in_lease);
+
+		list_each(m, &hd->messages)
+		{
+			int rc = log_step(h, a, "user/message", a->step + 1,
+					  list_entry(m, struct message, node), ret_err);
+
+			if (rc != 0)
+				return rc;
+		}
+	}
+	return 0;
+}
+
+int errand_step_begin(errand_host *h, errand_agent agent, errand_lease lease,
+		      errand_error **ret_err)
+{
+	struct agent *a;
+	struct lease *l;
+	int rc = get(h, agent, &a, ret_err);
+
+	if (rc != 0)
+		return rc;
+	if (a->phase != TURN_OPEN && a->phase != TURN_CLOSING)
+		return not_now(h, ret_err,
+			       a->phase == TURN_STEP ? "a step is under way"
+						     : "no turn is open");
+	rc = find_claim(h, a, lease, &l, ret_err);
+	if (rc == 0)
+		rc = log_step(h, a, "step/start", a->step + 1, NULL, ret_err);
+	if (rc == 0 && l)
+		rc = log_messages(h, a, l, ret_err);
+	if (rc != 0)
+		return rc;
+	a->step++;
+	a->phase = TURN_STEP;
+	if (l)
+		lease_commit(h, l);
+	return 0;
+}
+
+int errand_step_reject(errand_host *h, errand_agent agent, errand_lease lease,
+		       errand_error **ret_err)
+{
+	struct agent *a;
+	struct lease *l;
+	int rc = get(h, agent, &a, ret_err);
+
+	if (rc == 0)
+		rc = find_claim(h, a, lease, &l, ret_err);
+	if (rc == 0 && l)
+		lease_return(h, l);
+	return rc;
+}
+
+int errand_step_end(errand_host *h, errand_agent agent, int *ret_again,
+		    errand_error **ret_err)
+{
+	struct agent *a;
+	bool again;
+	int rc = get(h, agent, &a, ret_err);
+
+	if (rc != 0)
+		return rc;
+	if (a->phase != TURN_STEP)
+		return not_now(h, ret_err, "no step is under way");
+	rc = log_step(h, a, "step/end", a->step, NULL, ret_err);
+	if (rc != 0)
+		return rc;
+	again = inbox_of(a, ERRAND_NEXT_STEP)->count > 0;
+	a->phase = again ? TURN_OPEN : TURN_CLOSING;
+	if (ret_again)
+		*ret_again = again;
+	return 0;
+}
+
+/* ---- turns ---- */
+
+int errand_turn_open(errand_host *h, errand_agent agent, uint64_t *ret_turn,
+		     errand_error **ret_err)
+{
+	struct agent *a;
+	int rc = get(h, agent, &a, ret_err);
+
+	if (rc != 0)
+		return rc;
+	if (a->disposing)
+		return not_now(h, ret_err, "already being disposed");
+	if (a->phase != TURN_NONE)
+		return not_now(h, ret_err, "a turn is open");
+	rc = log_turn(h, a, "turn/start", a->turn + 1, NULL, ret_err);
+	if (rc != 0)
+		return rc;
+	a->turn++;
+	a->step = 0;
+	a->phase = TURN_OPEN;
+	if (ret_turn)
+		*ret_turn = a->turn;
+	return 0;
+}
+
+static int close_turn(errand_host *h, struct agent *a, const struct js *reason,
+		      const struct js_span *text, errand_error **ret_err)
+{
+	const struct js *kind = js_get(reason, "kind");
+	int rc;
+
+	if (js_type(kind) != JS_STRING)
+		return error_make(ret_err, &h->mem, ERRAND_EARG, "a reason has a kind");
+	if (js_string_is(kind, "completed") && inbox_of(a, ERRAND_NEXT_STEP)->count > 0)
+		return not_now(h, ret_err, "next-step holds something: run another step");
+	rc = log_turn(h, a, "turn/end", a->turn, text, ret_err);
+	if (rc != 0)
+		return rc;
+	a->phase = TURN_NONE;
+	if (!js_string_is(kind, "aborted"))
+		agent_wake(h, a);
+	return 0;
+}
+
+int errand_turn_close(errand_host *h, errand_agent agent, const char *reason_json,
+		      size_t len, errand_error **ret_err)
+{
+	struct js_span text = {reason_json, str_length(reason_json, len)};
+	struct err err = {0};
+	struct js *reason = NULL;
+	struct agent *a;
+	int rc = get(h, agent, &a, ret_err);
+
+	if (rc != 0)
+		return rc;
+	if (a->phase == TURN_NONE)
+		return not_now(h, ret_err, "no turn is open");
+	if (a->phase == TURN_STEP)
+		return not_now(h, ret_err, "a step is under way");
+	if (!reason_json || text.len > MAX_ARGS)
+		return error_make(ret_err, &h->mem, ERRAND_ELIMIT,
+				  "no reason, or over %zu bytes", MAX_ARGS);
+	rc = js_parse(text.ptr, text.len, &reason, &err);
+	if (rc == 0)
+		rc = close_turn(h, a, reason, &text, ret_err);
+	else
+		rc = error_make(ret_err, &h->mem, rc_of_parse(rc), "reason: %s", err.msg);
+	js_free(reason);
+	return rc;
+}
+
+/* ---- wake (D8) ---- */
+
+static bool has_notice(const struct inbox *box)
+{
+	list_each(node, &box->list)
+	{
+		if (list_entry(node, struct message, node)->is_notice)
+			return true;
+	}
+	return false;
+}
+
+/* Whoever opened a turn meanwhile is not asked: its end asks again. */
+static void wake_fire(errand_host *h, struct event *ev)
+{
+	struct agent *a = list_entry(ev, struct agent, waking);
+
+	if (a->phase == TURN_NONE && !a->disposing &&
+	    has_notice(inbox_of(a, ERRAND_NEXT_TURN)))
+		a->wake(a->ud, h, a->number);
+}
+
+static void wake_drop(errand_host *h, struct event *ev)
+{
+	(void)h;
+	(void)ev; /* the agent is freed with the others */
+}
+
+void agent_wake_init(struct agent *a)
+{
+	a->waking = (struct event){.fire = wake_fire, .drop = wake_drop};
+	list_init(&a->waking.node);
+}
+
+void agent_wake(errand_host *h, struct agent *a)
+{
+	if (a->wake && list_is_empty(&a->waking.node))
+		event_queue(h, &a->waking);
+}
+
+/* One turn is asked for at a time: what ends meanwhile goes along with it. */
+bool agent_may_wake(const struct agent *a, int64_t max_wakes)
+{
+	return a->wake && a->phase == TURN_NONE && list_is_empty(&a->waking.node) &&
+	       a->wakes < max_wakes;
+}
