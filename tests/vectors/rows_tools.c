@@ -11,24 +11,6 @@ static void want_is_error(struct row *r, const json_t *result)
 		  json_incref(json_object_get(result, "isError")));
 }
 
-/* Rows have {"message","info":{"name","code"}}, results {"message","name","code"}. */
-static json_t *row_shape(const json_t *error)
-{
-	json_t *shaped = json_object();
-
-	if (!error) {
-		json_decref(shaped);
-		return NULL;
-	}
-	json_object_set(shaped, "message", json_object_get(error, "message"));
-	if (json_object_get(error, "code"))
-		json_object_set_new(shaped, "info",
-				    json_pack("{s:O,s:O}", "name",
-					      json_object_get(error, "name"), "code",
-					      json_object_get(error, "code")));
-	return shaped;
-}
-
 /* ---- task_output ---- */
 
 void row_output_render(struct row *r)
@@ -82,21 +64,6 @@ static void start_listed(struct world *w, const json_t *task)
 	free(id);
 }
 
-/* Times that the expected value does not show are not compared. */
-static json_t *without_times(const json_t *want, const json_t *got)
-{
-	static const char *const times[] = {"startedAt", "finishedAt"};
-	json_t *copy = json_deep_copy(got), *task;
-	size_t i;
-
-	json_array_foreach (copy, i, task) {
-		for (size_t k = 0; k < 2; k++)
-			if (!json_object_get(json_array_get(want, i), times[k]))
-				json_object_del(task, times[k]);
-	}
-	return copy;
-}
-
 void row_list_render(struct row *r)
 {
 	static const char *const known[] = {"n", "tasks", "out", "value", NULL};
@@ -128,7 +95,7 @@ static void check_kill(struct row *r, struct world *w, const char *id, const jso
 	want_is_error(r, result);
 	want_json(r, "out", json_object_get(r->in, "out"), result_text(result));
 	want_json(r, "error", json_object_get(r->in, "error"),
-		  row_shape(json_object_get(result, "error")));
+		  error_in_row(json_object_get(result, "error")));
 	want_json(r, "outcome", json_object_get(r->in, "outcome"),
 		  json_incref(json_object_get(value, "outcome")));
 	want_json(r, "task_status", json_object_get(r->in, "task_status"),

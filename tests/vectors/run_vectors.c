@@ -21,7 +21,7 @@ static const struct file_kind {
 	{"kill_render", row_kill_render}, {"list_render", row_list_render},
 	{"notice", row_notice},           {"output_render", row_output_render},
 	{"retention", row_retention},     {"summary", row_summary},
-	{"surface", row_surface},
+	{"surface", row_surface},         {"scenarios", row_scenario},
 };
 
 struct counts {

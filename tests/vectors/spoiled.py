@@ -22,6 +22,7 @@ INPUTS = {
     "summary": {"n", "raw", "kind", "label", "status", "detail", "lone_surrogate"},
     "surface": {"n", "what", "name", "config", "spec"},
 }
+TRACES = {"scenarios_own", "scenarios_random_1"}
 
 
 def spoil(value):
@@ -62,11 +63,28 @@ def first_rows(source):
     return list(rows.values())
 
 
-def check_row(runner, folder, name, row, problems):
-    kind = name.rsplit(".", 1)[0]
+def spoiled_row(kind, row):
+    """The row with each of its expectations changed in turn."""
     cases = [dict(row, **{key: spoil(row[key])})
              for key in sorted(set(row) - INPUTS[kind]) if row[key] is not None]
-    cases.append(dict(row, unheard_of=1) if kind != "surface" else dict(row, what="x"))
+    return cases + [dict(row, unheard_of=1) if kind != "surface" else dict(row, what="x")]
+
+
+def spoiled_trace(row):
+    """A trace whose steps give or tell something else, or are of no known kind."""
+    cases = [dict(row, unheard_of=1)]
+    for i, step in enumerate(row["steps"]):
+        for change in ({"out": spoil(step["out"])}, {"events": spoil(step.get("events", []))},
+                       {"op": "x"}, {"unheard_of": 1}):
+            steps = list(row["steps"])
+            steps[i] = dict(step, **change)
+            cases.append(dict(row, steps=steps))
+    return cases
+
+
+def check_row(runner, folder, name, row, problems):
+    kind = name.rsplit(".", 1)[0]
+    cases = spoiled_trace(row) if kind in TRACES else spoiled_row(kind, row)
     for case in cases:
         code, out = run(runner, folder, name, case)
         if code != 1 or "%s #%d\n" % (name, row["n"]) not in out:

@@ -32,6 +32,10 @@ void row_fail(struct row *r, const char *text);
 /* Compare; @want NULL means that there must be nothing. Takes @got. */
 void want_json(struct row *r, const char *what, const json_t *want, json_t *got);
 void want_text(struct row *r, const char *what, const char *got, size_t len);
+/* A copy of @got without the times that @want does not show: they are not compared. */
+json_t *without_times(const json_t *want, const json_t *got);
+/* A result's error as rows have it: {"message","info":{"name","code"}}. */
+json_t *error_in_row(const json_t *error);
 /* The member @key of the row: its text, or NULL where absent or null. */
 const char *row_text(const json_t *object, const char *key, size_t *ret_len);
 /* A row holds only members of @known (NULL-terminated), or it is of no kind we know. */
@@ -81,6 +85,7 @@ json_t *take_json(errand_text *t);
 
 /* ---- the kinds of rows ---- */
 
+void row_scenario(struct row *r);
 void row_retention(struct row *r);
 void row_notice(struct row *r);
 void row_summary(struct row *r);

@@ -322,6 +322,46 @@ void want_json(struct row *r, const char *what, const json_t *want, json_t *got)
 	json_decref(got);
 }
 
+/* Rows have {"message","info":{"name","code"}}, results {"message","name","code"}. */
+json_t *error_in_row(const json_t *error)
+{
+	json_t *shaped;
+
+	if (!error)
+		return NULL;
+	shaped = json_pack("{s:O}", "message", json_object_get(error, "message"));
+	if (json_object_get(error, "code"))
+		json_object_set_new(shaped, "info",
+				    json_pack("{s:O,s:O}", "name",
+					      json_object_get(error, "name"), "code",
+					      json_object_get(error, "code")));
+	return shaped;
+}
+
+static void drop_times(const json_t *want, json_t *got)
+{
+	static const char *const times[] = {"startedAt", "finishedAt"};
+	const char *key;
+	json_t *value;
+	size_t i;
+
+	json_array_foreach (got, i, value)
+		drop_times(json_array_get(want, i), value);
+	for (i = 0; json_is_object(want) && i < 2; i++)
+		if (!json_object_get(want, times[i]))
+			json_object_del(got, times[i]);
+	json_object_foreach (got, key, value)
+		drop_times(json_object_get(want, key), value);
+}
+
+json_t *without_times(const json_t *want, const json_t *got)
+{
+	json_t *copy = json_deep_copy(got);
+
+	drop_times(want, copy);
+	return copy;
+}
+
 void want_text(struct row *r, const char *what, const char *got, size_t len)
 {
 	want_json(r, what, json_object_get(r->in, what), json_stringn(got, len));
