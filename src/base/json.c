@@ -133,14 +133,31 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* Bytes of the number at @p: what follows them may be anything, the text is not checked yet. */
+static const char *skip_digits(const char *p, const char *end)
+{
+	while (p < end && is_digit(*p))
+		p++;
+	return p;
+}
+
+/*
+ * Bytes of the longest number that JSON's grammar has at @p, at least 1. What follows may be
+ * anything: the text is not checked yet, and must not become valid by being looked at.
+ */
 static size_t number_len(const char *p, const char *end)
 {
-	size_t len = 0;
+	const char *at = skip_digits(p + 1, end), *next;
 
-	while (p + len < end && (is_digit(p[len]) || memchr("+-.eE", p[len], 5)))
-		len++;
-	return len;
+	if (at + 1 < end && *at == '.' && is_digit(at[1]))
+		at = skip_digits(at + 1, end);
+	if (at < end && (*at | 0x20) == 'e') {
+		next = at + 1;
+		if (next < end && (*next == '+' || *next == '-'))
+			next++;
+		if (next < end && is_digit(*next))
+			at = skip_digits(next, end);
+	}
+	return (size_t)(at - p);
 }
 
 static bool overflows(const char *p, size_t len)

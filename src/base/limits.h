@@ -14,6 +14,8 @@
 #define MAX_REQUEST_LINE MIB(16)
 /* One reply line: below the 10 MiB at which official clients hang up. */
 #define MAX_REPLY_LINE MIB(8)
+/* A request's id, which its reply repeats; a progress token; a version. */
+#define MAX_TOKEN KIB(64)
 /* Replies that wait for a slow reader. Above it we stop reading requests. */
 #define MAX_REPLY_QUEUE MIB(64)
 /* Arguments of one tool call, as JSON text. */

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -41,7 +42,8 @@ struct host {
 	uv_timer_t timer;
 	uv_poll_t run_poll;
 	uv_signal_t signals[N_SIGNALS];
-	uv_work_t sweep;
+	pthread_t sweeper;
+	bool is_sweeping;
 	atomic_bool is_leaving;
 	bool is_polling_run;
 	int64_t armed_ms; /* INT64_MAX: the timer is off */
@@ -356,17 +358,23 @@ static int start_mcp(struct host *h, bool is_legacy_only, struct err *err)
 	return rc;
 }
 
-static void do_sweep(uv_work_t *w)
+static void *do_sweep(void *ud)
 {
-	struct host *h = w->data;
+	struct host *h = ud;
 
 	sweep(h->state.parent, &h->is_leaving);
+	return NULL;
 }
 
-static void after_sweep(uv_work_t *w, int status)
+/* Where no thread can be had, a later host sweeps; the loop's own workers would abort. */
+static void start_sweep(struct host *h)
 {
-	(void)w;
-	(void)status;
+	sigset_t all, before;
+
+	sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
+	h->is_sweeping = pthread_create(&h->sweeper, NULL, do_sweep, h) == 0;
+	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 static int start_loop(struct host *h, struct err *err)
@@ -381,9 +389,8 @@ static int start_loop(struct host *h, struct err *err)
 	h->is_polling_run = true;
 	h->run_poll.data = h;
 	(void)uv_poll_start(&h->run_poll, UV_READABLE, on_run);
-	h->sweep.data = h;
 	if (state_has_others(&h->state))
-		(void)uv_queue_work(&h->loop, &h->sweep, do_sweep, after_sweep);
+		start_sweep(h);
 	return 0;
 }
 
@@ -402,7 +409,7 @@ static void raise_fd_limit(void)
 static void take_context(struct host *h)
 {
 	h->cwd = getcwd(NULL, 0);
-	h->context.cwd = h->cwd ? h->cwd : "/";
+	h->context.cwd = h->cwd;
 	h->context.env = (const char *const *)environ;
 	h->context.umask = umask(077);
 	(void)umask(h->context.umask);
@@ -457,6 +464,8 @@ static void finish(struct host *h)
 		run_leave(h->run);
 	mcp_free(h->mcp);
 	close_loop(h);
+	if (h->is_sweeping)
+		(void)pthread_join(h->sweeper, NULL);
 	errand_host_free(h->core);
 	mcp_server_free(h->server);
 	bash_free(h->bash);
@@ -477,6 +486,18 @@ static bool has_standard_fds(void)
 	return true;
 }
 
+/* Whoever started us may have blocked what is to end us. */
+static void take_signals(void)
+{
+	sigset_t ours;
+
+	(void)signal(SIGPIPE, SIG_IGN);
+	sigemptyset(&ours);
+	for (size_t i = 0; i < N_SIGNALS; i++)
+		sigaddset(&ours, signals[i]);
+	(void)sigprocmask(SIG_UNBLOCK, &ours, NULL);
+}
+
 int host_serve_stdio(const struct host_options *o)
 {
 	struct host h = {.armed_ms = INT64_MAX, .state = {.lock_fd = -1}};
@@ -492,7 +513,7 @@ int host_serve_stdio(const struct host_options *o)
 		fprintf(stderr, "errand: no event loop: %s\n", uv_strerror(rc));
 		return 1;
 	}
-	(void)signal(SIGPIPE, SIG_IGN);
+	take_signals();
 	(void)uv_timer_init(&h.loop, &h.timer);
 	h.timer.data = &h;
 	for (size_t i = 0; i < N_SIGNALS; i++) {

@@ -200,17 +200,23 @@ static int on_result(void *ud, errand_host *h, errand_call id, errand_lease l,
 /* Whose call is it? An absent name is the client's own agent. False: it was refused. */
 static bool find_owner(const struct request *r, const char **ret, size_t *ret_len)
 {
-	const struct js *given = js_get(r->meta, "errand/owner");
+	/* The name that a client gives by itself comes first. */
+	static const char *const keys[] = {"threadId", "errand/owner"};
+	const struct js *given = NULL;
+	const char *key = NULL;
 
-	/* Of the names, the one that a client gives by itself comes first. */
-	*ret = js_string(js_get(r->meta, "threadId"), ret_len);
-	if (!*ret || *ret_len == 0)
-		*ret = js_string(given, ret_len);
-	if ((given && js_type(given) != JS_STRING) || (*ret && *ret_len == 0)) {
-		/* Falling back to somebody else's tasks would be worse than an error. */
-		request_fail(
-			r, RPC_BAD_PARAMS,
-			"invalid params: _meta[\"errand/owner\"] must be a non-empty string");
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]) && !given; i++) {
+		key = keys[i];
+		given = js_get(r->meta, key);
+		if (js_type(given) == JS_NULL)
+			given = NULL;
+	}
+	*ret = js_string(given, ret_len);
+	/* Falling back to somebody else's tasks would be worse than an error. */
+	if (given && (!*ret || *ret_len == 0)) {
+		request_fail(r, RPC_BAD_PARAMS,
+			     "invalid params: _meta[\"%s\"] must be a non-empty string",
+			     key);
 		return false;
 	}
 	if (*ret && *ret_len > MAX_OWNER_NAME) {

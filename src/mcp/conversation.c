@@ -35,6 +35,8 @@ static bool find_era(struct request *r)
 		return false;
 	}
 	if (!js_string_is(version, MCP_MODERN)) {
+		if (len > MAX_TOKEN)
+			len = 0; /* no version, whatever it is */
 		buf_adds(&data, "{\"supported\":[\"" MCP_MODERN "\"],\"requested\":");
 		js_put_string(&data, s, len);
 		buf_addc(&data, '}');

@@ -42,11 +42,12 @@ static void take_progress_token(struct call *c, const struct request *r)
 {
 	enum js_type type = js_type(js_get(r->meta, "progressToken"));
 	struct js_span meta = js_member(r->message->params_text, "_meta");
+	struct js_span token = js_member(meta, "progressToken");
 
-	buf_init(&c->progress_token, MAX_REQUEST_LINE);
-	if (type != JS_STRING && type != JS_NUMBER)
+	buf_init(&c->progress_token, MAX_TOKEN);
+	if ((type != JS_STRING && type != JS_NUMBER) || token.len > MAX_TOKEN)
 		return;
-	copy_span(&c->progress_token, js_member(meta, "progressToken"));
+	copy_span(&c->progress_token, token);
 	c->progress_at = r->now + PROGRESS_MS;
 	list_add(&c->mcp->timed, &c->timed);
 }

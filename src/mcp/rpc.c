@@ -42,6 +42,9 @@ static void classify(struct rpc_message *m)
 		m->kind = RPC_RESPONSE;
 		if (!js_get(m->root, "result") && !js_get(m->root, "error"))
 			refuse(m, RPC_NO_REQUEST, "invalid request: no method");
+	} else if (m->id.len > MAX_TOKEN) {
+		m->id = (struct js_span){NULL, 0};
+		refuse(m, RPC_NO_REQUEST, "invalid request: id is longer than 65536 bytes");
 	} else if (id && !m->id_value) {
 		refuse(m, RPC_NO_REQUEST,
 		       "invalid request: id must be a string or a number");

@@ -37,6 +37,11 @@ static int find_workdir(const struct run_spec *spec, struct buf *ret, struct err
 	const char *shown = spec->workdir ? spec->workdir : spec->context->cwd;
 	struct stat st;
 
+	if ((!shown || shown[0] != '/') && !spec->context->cwd)
+		return err_set(err, ERR_ARG,
+			       "cannot use workdir '%s': the client's own folder is gone; "
+			       "give an absolute workdir",
+			       shown ? shown : ".");
 	if (shown[0] != '/') {
 		buf_adds(ret, spec->context->cwd);
 		buf_addc(ret, '/');

@@ -25,7 +25,7 @@ struct run_task; /* one task's shim; owned by the struct run until run_drop() */
 
 /* What a client hands on to its tasks. Borrowed during the call. */
 struct run_context {
-	const char *cwd;        /* absolute */
+	const char *cwd;        /* absolute; NULL: it is gone */
 	const char *const *env; /* NULL-terminated "NAME=value" */
 	mode_t umask;
 	/* Resource limits, by their numbers; NULL: whatever this process has. */

@@ -70,22 +70,24 @@ static int own_fd(int fd, int access)
 	return fcntl(fd, F_DUPFD_CLOEXEC, 3);
 }
 
-static int end_open(struct end *e, uv_loop_t *loop, int fd, int access, const char *name,
-		    struct err *err)
+static int end_open(struct end *e, int fd, int access, const char *name, struct err *err)
 {
-	int rc;
-
 	e->fd = own_fd(fd, access);
 	if (e->fd < 0)
 		return err_sys(err, errno, "cannot use %s", name);
 	e->flags = fcntl(e->fd, F_GETFL);
-	rc = uv_poll_init(loop, &e->poll, e->fd);
+	return 0;
+}
+
+/* Makes it non-blocking; the flags of both ends are known by then, which may be one file. */
+static int end_watch(struct end *e, uv_loop_t *loop, const char *name, struct err *err)
+{
+	int rc = uv_poll_init(loop, &e->poll, e->fd);
+
 	e->can_poll = rc == 0;
 	/* EPERM: a file, or /dev/null. */
 	if (rc == 0 || rc == UV_EPERM)
 		return 0;
-	close(e->fd);
-	e->fd = -1;
 	return err_sys(err, -rc, "cannot watch %s", name);
 }
 
@@ -344,16 +346,19 @@ int stdinout_new(uv_loop_t *loop, const struct transport_events *events, void *u
 	int rc;
 
 	s->base = (struct transport){.type = &stdio_type, .events = events, .ud = ud};
-	s->out.fd = -1;
+	s->in.fd = s->out.fd = -1;
 	framing_init(&s->framing, MAX_REQUEST_LINE);
 	queue_init(&s->queue);
 	(void)uv_idle_init(loop, &s->idle);
 	s->idle.data = s;
-	rc = end_open(&s->in, loop, STDIN_FILENO, O_RDONLY, "stdin", err);
-	s->in.poll.data = s;
+	rc = end_open(&s->in, STDIN_FILENO, O_RDONLY, "stdin", err);
 	if (rc == 0)
-		rc = end_open(&s->out, loop, STDOUT_FILENO, O_WRONLY, "stdout", err);
-	s->out.poll.data = s;
+		rc = end_open(&s->out, STDOUT_FILENO, O_WRONLY, "stdout", err);
+	if (rc == 0)
+		rc = end_watch(&s->in, loop, "stdin", err);
+	if (rc == 0)
+		rc = end_watch(&s->out, loop, "stdout", err);
+	s->in.poll.data = s->out.poll.data = s;
 	if (rc < 0) {
 		stdio_close(&s->base);
 		return rc;

@@ -173,6 +173,19 @@ def test_a_later_host_cleans_up_after_those_that_left_and_after_no_other():
             assert os.path.exists(os.path.join(embedded, "crashed", "tasks", "y"))
 
 
+def test_nothing_runs_elsewhere_when_the_clients_own_folder_is_gone():
+    with Folder() as state, Folder() as top:
+        gone = os.path.join(top, "gone")
+        os.mkdir(gone)
+        shell = 'cd "$2" && rmdir "$2" && exec "$0" mcp --state "$1"'
+        with Client(["sh", "-c", shell, ERRAND, state, gone]) as c:
+            c.initialize()
+            for more in ({}, {"workdir": "etc"}):
+                text = c.text("bash", command="pwd", description="d", **more)
+                assert text.startswith("Error: ") and "folder is gone" in text, text
+            equal(c.text("bash", command="pwd", description="d", workdir="/"), "/\n")
+
+
 def test_two_hosts_on_one_state_folder_do_not_meet():
     with Folder() as state, Client.errand(state=state) as a, Client.errand(state=state) as b:
         a.initialize()
@@ -220,6 +233,20 @@ def test_a_socket_is_as_good_as_a_pipe():
             equal(ours.recv(1000), PONG)
             ours.shutdown(socket.SHUT_WR)
             equal(child.wait(5), 0)
+    with_state(go)
+
+
+def test_a_socket_that_is_both_ends_is_left_as_it_was():
+    def go(env):
+        ours, theirs = socket.socketpair()
+        with ours, theirs, subprocess.Popen([ERRAND, "mcp"], stdin=theirs, stdout=theirs,
+                                            env=env) as child:
+            ours.settimeout(10)
+            ours.sendall(PING)
+            equal(ours.recv(1000), PONG)
+            ours.shutdown(socket.SHUT_WR)
+            equal(child.wait(5), 0)
+            assert os.get_blocking(theirs.fileno())
     with_state(go)
 
 
@@ -289,6 +316,21 @@ def test_each_way_to_go_is_quick_and_takes_the_tasks_along():
             took = time.monotonic() - began
             assert took < 0.1, "%s: %.0f ms" % (way, took * 1000)
             wait_for(lambda p=pid: not alive(p), 5, "the task's end after " + way)
+
+
+def test_signals_that_the_starter_has_blocked_end_it_all_the_same():
+    def block():
+        signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM, signal.SIGINT))
+
+    for way in (signal.SIGTERM, signal.SIGINT):
+        with Folder() as state, subprocess.Popen(
+                [ERRAND, "mcp", "--state", state], stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE, preexec_fn=block) as child:
+            child.stdin.write(PING)
+            child.stdin.flush()
+            equal(child.stdout.readline(), PONG)
+            child.send_signal(way)
+            equal(child.wait(5), 0)
 
 
 def test_a_client_that_stops_listening_for_good_ends_the_server():

@@ -154,6 +154,10 @@ TEST(an_overflowing_number_is_lossy_not_ill_formed)
 	CHECK_INT(VERDICT("\"1e999\""), 0);
 	CHECK_INT(VERDICT("1e999 x"), -ERR_FORMAT);
 	CHECK_INT(VERDICT("[1e999\x01]"), -ERR_FORMAT);
+	CHECK_INT(VERDICT("[1e999.5]"), -ERR_FORMAT);
+	CHECK_INT(VERDICT("[1e999e5]"), -ERR_FORMAT);
+	CHECK_INT(VERDICT("[1e999-1]"), -ERR_FORMAT);
+	CHECK_INT(VERDICT("{\"a\":1201e999\"b\",\"c\":{}}"), -ERR_FORMAT);
 	CHECK_INT(VERDICT("{\"a\":1e999\x01\0,\"b\":1}"), -ERR_FORMAT);
 	CHECK_INT(VERDICT("1e-999"), 0);
 }

@@ -536,6 +536,10 @@ TEST(a_bad_owner_key_is_refused_rather_than_ignored)
 		  "\"code\":-32602"));
 	CHECK(has(call_as("2", "{\"errand/owner\":\"\"}", "task_list", "{}"),
 		  "\"code\":-32602"));
+	CHECK(has(
+		call_as("3", "{\"threadId\":7,\"errand/owner\":\"a\"}", "task_list", "{}"),
+		"_meta[\\\"threadId\\\"] must be a non-empty string"));
+	CHECK(has(call_as("4", "{\"threadId\":null}", "task_list", "{}"), "\"result\""));
 	talk_close(&t);
 }
 

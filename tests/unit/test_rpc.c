@@ -88,6 +88,19 @@ TEST(an_id_that_is_no_id_is_invalid_and_not_echoed)
 	CHECK_STR(id_of("{\"jsonrpc\":\"2.0\",\"id\":[1],\"method\":\"ping\"}"), "(none)");
 }
 
+TEST(an_id_of_any_length_is_not_carried_around)
+{
+	static char text[MAX_TOKEN + 100];
+	int len = snprintf(text, sizeof(text),
+			   "{\"jsonrpc\":\"2.0\",\"method\":\"ping\",\"id\":\"%0*d\"}",
+			   (int)MAX_TOKEN - 2, 0);
+
+	CHECK_INT(kind_of(text), RPC_REQUEST);
+	(void)snprintf(text + len - 2, 5, "0\"}");
+	CHECK_INT(refusal(text), RPC_NO_REQUEST);
+	CHECK_STR(id_of(text), "(none)");
+}
+
 TEST(an_id_comes_back_as_it_was_written)
 {
 	CHECK_STR(id_of("{\"jsonrpc\":\"2.0\",\"id\": 1.50 ,\"method\":\"ping\"}"), "1.50");
