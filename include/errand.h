@@ -328,9 +328,11 @@ ERRAND_FN errand_replay(errand_host *h, errand_agent a, const char *events_json,
 			errand_error **ret_err);
 
 enum {
-	ERRAND_CLAIM_STEP = 1,   /* all of next-step */
-	ERRAND_CLAIM_TURN = 2,   /* all of next-step, then one of next-turn */
-	ERRAND_CLAIM_NOTICES = 3 /* notices only, from both: for a tool reply or a hook */
+	ERRAND_CLAIM_STEP = 1, /* all of next-step */
+	ERRAND_CLAIM_TURN = 2, /* all of next-step, then one of next-turn */
+	/* notices only, from both: for a tool reply or a hook. Not that of an end which a read
+	 * or wait has out on a lease: it waits for what becomes of that. */
+	ERRAND_CLAIM_NOTICES = 3
 };
 /*
  * [main] Take messages out, on a lease (spec 7.3, D6). *ret_messages_json is an array of what

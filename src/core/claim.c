@@ -15,18 +15,27 @@ struct claim {
 	struct hold *hold;
 };
 
-static bool is_wanted(const struct claim *c, struct list *node)
+/* An end that is on a lease is about to be shown: its notice waits for what becomes of that. */
+static bool is_due(const errand_host *h, const struct message *m)
 {
-	return c->what != ERRAND_CLAIM_NOTICES ||
-	       list_entry(node, struct message, node)->is_notice;
+	const struct task *t = object_get(h, m->task, OBJ_TASK);
+
+	return !t || t->end_holds == 0;
 }
 
-static size_t run_length(const struct claim *c, struct list *node, const struct list *head,
-			 size_t max)
+static bool is_wanted(const errand_host *h, const struct claim *c, struct list *node)
+{
+	const struct message *m = list_entry(node, struct message, node);
+
+	return c->what != ERRAND_CLAIM_NOTICES || (m->is_notice && is_due(h, m));
+}
+
+static size_t run_length(const errand_host *h, const struct claim *c, struct list *node,
+			 const struct list *head, size_t max)
 {
 	size_t n = 0;
 
-	for (; node != head && n < max && is_wanted(c, node); node = node->next)
+	for (; node != head && n < max && is_wanted(h, c, node); node = node->next)
 		n++;
 	return n;
 }
@@ -72,7 +81,7 @@ static int take_from(errand_host *h, struct claim *c, int target, size_t max,
 	struct list *node = box->list.next;
 
 	while (node != &box->list && max > 0) {
-		s.removed = run_length(c, node, &box->list, max);
+		s.removed = run_length(h, c, node, &box->list, max);
 		if (s.removed == 0) {
 			s.start++;
 			node = node->next;

@@ -463,6 +463,20 @@ TEST(a_lost_reply_that_showed_the_end_leaves_the_notice)
 	talk_close(&t);
 }
 
+TEST(a_notice_that_comes_back_before_a_shown_end_is_delivered_is_not_sent_again)
+{
+	open_talk("2025-06-18");
+	job_ends(&t, job(&t, NULL));
+	(void)call("1", "task_list", "{}");
+	(void)call("2", "task_output", READ);
+	say(&t, "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\","
+		"\"params\":{\"requestId\":1}}");
+	CHECK(!has(call("3", "task_list", "{}"), "Read its output"));
+	deliver(&t);
+	CHECK(!has(call("4", "task_list", "{}"), "Read its output"));
+	talk_close(&t);
+}
+
 TEST(a_notice_that_comes_back_after_the_end_was_shown_is_withdrawn)
 {
 	open_talk("2025-06-18");

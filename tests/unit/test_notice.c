@@ -334,3 +334,32 @@ TEST(a_notice_that_the_inbox_refuses_is_warned_about)
 		  "\"same\" is already pending);");
 	CHECK_INT(notices(core.alice), 1);
 }
+
+static const char *claimed(errand_lease *ret_lease)
+{
+	errand_text *json = NULL;
+
+	*ret_lease = 0;
+	CHECK_INT(errand_claim(core.host, core.alice, ERRAND_CLAIM_NOTICES, 0, ret_lease,
+			       &json, NULL),
+		  0);
+	return text_of(json);
+}
+
+TEST(a_notice_waits_while_its_end_is_out_on_a_lease)
+{
+	struct work *w;
+	errand_lease lease;
+
+	fresh();
+	w = start(core.alice, FINAL);
+	end(w);
+	core.fate = ERRAND_HELD;
+	(void)output_of(w);
+	CHECK_STR(claimed(&lease), "[]");
+	CHECK_INT(notices(core.alice), 1);
+	CHECK_INT(errand_lease_return(core.host, core.lease), 0);
+	run();
+	CHECK_INT(times(claimed(&lease), "\"form\":\"notice\""), 1);
+	CHECK_INT(errand_lease_commit(core.host, lease), 0);
+}
