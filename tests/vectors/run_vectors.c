@@ -18,10 +18,15 @@ static const struct file_kind {
 	const char *prefix;
 	row_fn play;
 } kinds[] = {
-	{"kill_render", row_kill_render}, {"list_render", row_list_render},
-	{"notice", row_notice},           {"output_render", row_output_render},
-	{"retention", row_retention},     {"summary", row_summary},
-	{"surface", row_surface},         {"scenarios", row_scenario},
+	{"kill_render", row_kill_render},
+	{"list_render", row_list_render},
+	{"notice", row_notice},
+	{"output_render", row_output_render},
+	{"retention", row_retention},
+	{"summary", row_summary},
+	{"surface", row_surface},
+	{"scenarios", row_scenario},
+	{"later_scenarios", row_later_scenario},
 };
 
 struct counts {

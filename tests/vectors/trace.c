@@ -189,16 +189,26 @@ static int on_inbox(void *ud, errand_host *h, errand_reg self, errand_agent owne
 	return 0;
 }
 
-static void read_config(struct trace *t)
+/* Rows of the newer state have the library's own defaults; the others a quiet host without
+ * an admission limit. */
+static json_t *read_config(struct trace *t)
 {
-	json_t *config = json_deep_copy(json_object_get(t->row->in, "config"));
+	json_t *config = json_deep_copy(json_object_get(t->row->in, "config")), *registry;
 
 	if (!json_is_object(config) || !row_text(t->row->in, "name", NULL)) {
+		trace_fail(t, "a trace without a name, or without config");
 		json_decref(config);
 		config = json_object();
-		trace_fail(t, "a trace without a name, or without config");
+	}
+	registry = json_incref(json_object_get(config, "registry"));
+	json_object_del(config, "registry");
+	if (!t->is_later) {
+		json_decref(registry);
+		registry = json_pack("{s:n}", "maxConcurrentTasksPerOwner");
+		json_object_set_new(config, "completionDelivery", json_string("quiet"));
 	}
 	t->mount_config = config;
+	return registry ? registry : json_object();
 }
 
 static int open_host(struct trace *t)
@@ -206,15 +216,18 @@ static int open_host(struct trace *t)
 	struct errand_host_options o = {
 		.size = sizeof(o),
 		.abi = ERRAND_ABI,
-		.config_json = str_text("{\"maxConcurrentTasksPerOwner\":null}"),
 		.warn = on_warn,
 		.ud = t,
 	};
 	errand_reg heard;
+	json_t *registry = read_config(t);
+	char *config = json_dumps(registry, 0);
 	int rc;
 
-	read_config(t);
+	json_decref(registry);
+	o.config_json = str_text(config);
 	rc = errand_host_new(&o, &t->host, NULL);
+	free(config);
 	if (rc == 0) {
 		trace_drain(t);
 		rc = errand_on(t->host, 0, ERRAND_ON_INBOX, on_inbox, t, NULL, &heard,
@@ -282,6 +295,9 @@ static void check_step(struct trace *t, size_t i, json_t *out)
 	want_json(t->row, what, want, without_times(want, out));
 	(void)snprintf(what, sizeof(what), "events of step %zu", i);
 	want_json(t->row, what, events ? events : none, json_incref(t->events));
+	if ((t->wakes > 0) != (t->followups > 0))
+		trace_fail(t,
+			   "a wake without a notice on next-turn, or the other way round");
 	json_decref(none);
 	json_decref(out);
 }
@@ -294,15 +310,16 @@ static void play_step(struct trace *t, size_t i)
 	if (!is_known(t, op))
 		return;
 	json_array_clear(t->events);
+	t->wakes = t->followups = 0;
 	out = op->run(t);
 	trace_drain(t);
 	check_step(t, i, out);
 }
 
-void row_scenario(struct row *r)
+static void play(struct row *r, bool is_later)
 {
 	static const char *const known[] = {"n", "name", "seed", "config", "steps", NULL};
-	struct trace t = {.row = r, .events = json_array()};
+	struct trace t = {.row = r, .is_later = is_later, .events = json_array()};
 	json_t *steps = json_object_get(r->in, "steps");
 
 	if (!json_is_array(steps))
@@ -317,4 +334,14 @@ void row_scenario(struct row *r)
 	things_free(t.things);
 	json_decref(t.events);
 	json_decref(t.mount_config);
+}
+
+void row_scenario(struct row *r)
+{
+	play(r, false);
+}
+
+void row_later_scenario(struct row *r)
+{
+	play(r, true);
 }

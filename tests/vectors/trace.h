@@ -31,7 +31,8 @@ struct thing {
 	errand_scope parent;
 	json_t *log;
 	json_int_t seq; /* of its next event */
-	bool is_over;   /* disposed */
+	uint64_t turn;
+	bool is_over; /* disposed */
 	errand_agent gone_id;
 	/* a job */
 	char *public_id; /* "bash-1" */
@@ -47,6 +48,7 @@ struct thing {
 
 struct trace {
 	struct row *row;
+	bool is_later; /* a row of the newer state */
 	const json_t *step;
 	errand_host *host;
 	int64_t now;
@@ -54,6 +56,7 @@ struct trace {
 	json_t *events; /* of this step */
 	struct thing *things;
 	struct thing *late; /* listeners that fail after they have returned, in order */
+	unsigned wakes, followups; /* in this step */
 };
 
 typedef json_t *(*op_fn)(struct trace *t);

@@ -72,6 +72,15 @@ static json_t *op_log(struct trace *t)
 
 /* ---- agents ---- */
 
+static void on_wake(void *ud, errand_host *h, errand_agent a)
+{
+	struct thing *x = ud;
+
+	(void)h;
+	(void)a;
+	x->trace->wakes++;
+}
+
 static int agent_open(struct thing *x, errand_error **ret_err)
 {
 	const char *session = json_string_value(json_object_get(x->in, "session"));
@@ -81,10 +90,26 @@ static int agent_open(struct thing *x, errand_error **ret_err)
 		.session = str_text(session ? session : x->name),
 		.scope = x->parent,
 		.log = on_log,
+		.wake = on_wake,
 		.ud = x,
 	};
 
 	return errand_agent_new(x->trace->host, &o, &x->id, ret_err);
+}
+
+static int set_status(struct thing *x, const char *status, errand_error **ret_err)
+{
+	bool is_running = status && strcmp(status, "running") == 0;
+	errand_host *h = x->trace->host;
+
+	if (status && !is_running && strcmp(status, "idle") != 0)
+		trace_fail(x->trace, "an agent is idle or running");
+	if (is_running && !x->turn)
+		return errand_turn_open(h, x->id, &x->turn, ret_err);
+	if (is_running || !x->turn)
+		return 0;
+	x->turn = 0;
+	return errand_turn_close(h, x->id, "{\"kind\":\"aborted\"}", ERRAND_NUL, ret_err);
 }
 
 /* The object is made first: one that cannot be registered is still a caller. */
@@ -97,8 +122,19 @@ static json_t *op_agent(struct trace *t)
 
 	x->parent = preset ? preset->id : 0;
 	rc = agent_open(x, &e);
+	if (rc == 0)
+		rc = set_status(x, step_text(t, "status"), &e);
 	if (rc == 0 && !json_is_false(step_get(t, "register")))
 		rc = errand_agent_register(t->host, x->id, 1, &e);
+	return outcome(rc, e, json_object());
+}
+
+static json_t *op_status(struct trace *t)
+{
+	struct thing *x = thing_get(t, AN_AGENT, "id");
+	errand_error *e = NULL;
+	int rc = x ? set_status(x, step_text(t, "status"), &e) : 0;
+
 	return outcome(rc, e, json_object());
 }
 
@@ -209,6 +245,7 @@ void note_inbox(struct trace *t, errand_agent a, const json_t *event)
 	trace_event(t, noted);
 	if (strcmp(word, "inserted") != 0 || !json_object_get(source, "plugin"))
 		return;
+	t->followups += is_followup;
 	trace_event(t, json_pack("{s:s,s:s,s:O,s:O,s:O}", "ev",
 				 is_followup ? "followup" : "notice", "agent",
 				 agent_name(t, a), "id", json_object_get(m, "id"), "text",
@@ -351,7 +388,10 @@ static json_t *op_replay_inbox(struct trace *t)
 }
 
 const struct op agent_ops[] = {
-	{"agent", op_agent, {"id", "session", "preset", "register", "inject_throws"}},
+	{"agent",
+	 op_agent,
+	 {"id", "session", "preset", "register", "inject_throws", "status"}},
+	{"status", op_status, {"id", "status"}},
 	{"register", op_register, {"id"}},
 	{"unregister", op_unregister, {"id"}},
 	{"rebind", op_rebind, {"id", "preset"}},

@@ -86,6 +86,7 @@ json_t *take_json(errand_text *t);
 /* ---- the kinds of rows ---- */
 
 void row_scenario(struct row *r);
+void row_later_scenario(struct row *r);
 void row_retention(struct row *r);
 void row_notice(struct row *r);
 void row_summary(struct row *r);
