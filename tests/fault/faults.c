@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * faults.c - a system in which something goes wrong, for errand-shim-faults.
+ * faults.c - a system in which something goes wrong, for errand-shim-faults and for hosts.
  *
- * The linker sends the shim's system calls through here (--wrap), so nothing of this is in
- * the shim itself. ERRAND_FAULT in its environment says what is to happen:
+ * The linker sends the system calls through here (--wrap), so nothing of this is in the
+ * program itself. ERRAND_FAULT in its environment, or faults_begin(), says what is to happen:
  *
  *	fail CALL N ERRNO     the N-th call of CALL fails, as the shim or its child counts
  *	kill N                SIGKILL to the shim in front of its N-th call of any kind
@@ -28,6 +28,10 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <spawn.h>
+
+#include "faults.h"
+
 static struct {
 	bool is_read;
 	pid_t shim;
@@ -38,10 +42,9 @@ static struct {
 	long steps, matching; /* each process counts for itself */
 } fault;
 
-static void read_wishes(void)
+void faults_begin(const char *text)
 {
-	const char *text = getenv("ERRAND_FAULT");
-
+	memset(&fault, 0, sizeof(fault));
 	fault.is_read = true;
 	fault.shim = getpid();
 	fault.mark = getenv("ERRAND_FAULT_MARK");
@@ -77,7 +80,7 @@ long __real_syscall(long number, ...);
 static bool step(const char *call)
 {
 	if (!fault.is_read)
-		read_wishes();
+		faults_begin(getenv("ERRAND_FAULT"));
 	if (!fault.is_child && getpid() != fault.shim) {
 		fault.is_child = true;
 		fault.steps = 0;
@@ -137,6 +140,14 @@ WRAP(int, listen, (int fd, int n), (fd, n))
 WRAP(ssize_t, send, (int fd, const void *b, size_t n, int flags), (fd, b, n, flags))
 WRAP(ssize_t, recv, (int fd, void *b, size_t n, int flags), (fd, b, n, flags))
 WRAP(int, execvp, (const char *file, char *const argv[]), (file, argv))
+WRAP(int, connect, (int fd, const struct sockaddr *a, socklen_t n), (fd, a, n))
+WRAP(int, socketpair, (int a, int b, int c, int fds[2]), (a, b, c, fds))
+WRAP(int, mkdirat, (int fd, const char *path, mode_t mode), (fd, path, mode))
+WRAP(int, unlinkat, (int fd, const char *path, int flags), (fd, path, flags))
+WRAP(int, posix_spawn,
+     (pid_t * pid, const char *path, const posix_spawn_file_actions_t *fds,
+      const posix_spawnattr_t *attr, char *const argv[], char *const env[]),
+     (pid, path, fds, attr, argv, env))
 WRAP(void *, mmap64, (void *p, size_t n, int prot, int flags, int fd, off_t at),
      (p, n, prot, flags, fd, at))
 
@@ -157,6 +168,19 @@ int __wrap_open64(const char *path, int flags, ...)
 		return -1;
 	}
 	return __real_open64(path, flags, mode);
+}
+
+int __real_openat64(int fd, const char *path, int flags, ...);
+int __wrap_openat64(int fd, const char *path, int flags, ...);
+int __wrap_openat64(int fd, const char *path, int flags, ...)
+{
+	va_list ap;
+	int mode;
+
+	va_start(ap, flags);
+	mode = flags & O_CREAT ? va_arg(ap, int) : 0;
+	va_end(ap);
+	return step("openat64") ? -1 : __real_openat64(fd, path, flags, mode);
 }
 
 int __real_kill(pid_t pid, int sig);
