@@ -147,11 +147,15 @@ struct errand_host_options {
 	uint32_t size;
 	uint32_t abi; /* ERRAND_ABI of the header you compiled with */
 	/*
-	 * {"maxConcurrentTasksPerOwner":10,"maxFinishedTasksPerOwner":null} are the defaults.
+	 * {"maxConcurrentTasksPerOwner":10,"maxFinishedTasksPerOwner":null,"teardownTimeoutMs":
+	 * 10000,"unownedAccess":"open"} are the defaults.
 	 * null is no limit, 0 is refused, unknown keys are ignored. The first is spec D9. The
 	 * second is D15: of an owner's ended tasks that it was told of (by a read, a wait, a
 	 * kill or a delivered notice), the newest so many stay; older ones are dropped as by
-	 * errand_task_drop().
+	 * errand_task_drop(). The third is D12: how long a cancelled task may take to settle
+	 * when its owner or the service is disposed of. The fourth is D13: who sees, reads and
+	 * kills tasks without an owner: "open" everybody, "operator" operators only, "none"
+	 * nobody; to others such a task "belongs to another session".
 	 */
 	errand_str config_json;
 	/* PURE. One line for the operator ("tasks: onTaskDone listener threw for ..."). */
@@ -252,6 +256,9 @@ struct errand_agent_options {
 	errand_destroy_fn destroy; /* when the agent is gone */
 };
 #define ERRAND_AGENT_UNREGISTERED 1u /* live, but not in the registry (cannot own tasks) */
+/* Sees, reads and kills every task, owns none (D13). It looks on: its reads move no cursor, its
+ * reads, waits and kills report nothing, so that the owner is told of the end all the same. */
+#define ERRAND_AGENT_OPERATOR 2u
 
 /* [main] EREFUSED: `agent "<id>" is already registered` (spec 2.7). EGONE: no such scope. */
 ERRAND_FN errand_agent_new(errand_host *h, const struct errand_agent_options *o,
@@ -271,14 +278,24 @@ ERRAND_API errand_scope errand_agent_scope(const errand_host *h, errand_agent a)
 /* done(ud): everything has ended and the records are dropped. */
 typedef void (*errand_done_fn)(void *ud, errand_host *h);
 /*
- * End an agent (spec 12.1, 12.2, D2): its inbox is cleared, each live task of this very
- * instance is reported and cancelled with "owner disposed"; when all have settled, their
- * records are dropped, what is registered in its own scope is undone, and done() is called.
- * New starts fail meanwhile. Calls of the agent
- * that are under way go on to their end. Leases return.
+ * [main] End an agent (spec 12.1, 12.2, 12.7, D2): its inbox is cleared, each live task of
+ * this very instance is reported and cancelled with "owner disposed"; when all have settled,
+ * their records are dropped, what is registered in its own scope is undone, and done() is
+ * called. What has not settled after teardownTimeoutMs is settled as failed, `teardown timed
+ * out; work may be orphaned` (D12). New starts fail meanwhile. Calls of the agent that are
+ * under way go on to their end. Leases return. ESTATE: it is being disposed of already.
  */
 ERRAND_FN errand_agent_dispose(errand_host *h, errand_agent a, errand_done_fn done,
 			       void *ud, errand_destroy_fn destroy, errand_error **ret_err);
+/*
+ * [main] End all tasks, of all owners and of none (spec 12.6): completion listeners are closed,
+ * so that nobody is notified any more; each live task is reported and cancelled with "tasks
+ * service disposed"; when all have settled (or after teardownTimeoutMs, D12), all records are
+ * dropped and done() is called. Starts fail from now on: `background tasks unavailable: no task
+ * registry`. Agents stay, with their inboxes. ESTATE: it is being disposed of already.
+ */
+ERRAND_FN errand_service_dispose(errand_host *h, errand_done_fn done, void *ud,
+				 errand_destroy_fn destroy, errand_error **ret_err);
 
 /* ---- inbox --------------------------------------------------------------------------- */
 

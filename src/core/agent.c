@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* agent.c - agents, their sessions, and how they end (spec 2, 12.1, 12.2). */
+/* agent.c - agents and their sessions (spec 2). */
 #include "core/internal.h"
 
 /* ---- sessions ---- */
@@ -44,19 +44,14 @@ struct agent *agent_get(const errand_host *h, errand_agent a, errand_error **ret
 	return agent;
 }
 
-int caller_get(const errand_host *h, errand_agent a, struct session **ret,
+int caller_get(const errand_host *h, errand_agent a, const struct agent **ret,
 	       errand_error **ret_err)
 {
-	const struct agent *agent;
-
 	*ret = NULL;
 	if (a == 0)
 		return 0;
-	agent = agent_get(h, a, ret_err);
-	if (!agent)
-		return ERRAND_EGONE;
-	*ret = agent->session;
-	return 0;
+	*ret = agent_get(h, a, ret_err);
+	return *ret ? 0 : ERRAND_EGONE;
 }
 
 /* ---- life ---- */
@@ -67,8 +62,6 @@ static int refuse_twin(const errand_host *h, const struct session *s,
 	return error_about(ret_err, &h->mem, ERRAND_EREFUSED, "agent \"", s->text.ptr,
 			   s->text.len, "\" is already registered");
 }
-
-static void on_finish(errand_host *h, struct event *ev);
 
 static void on_trim(errand_host *h, struct event *ev)
 {
@@ -105,10 +98,11 @@ static struct agent *agent_alloc(errand_host *h, struct session *s)
 	struct agent *a = mem_new(&h->mem, sizeof(*a));
 
 	a->session = s;
-	a->finish = (struct event){.fire = on_finish, .drop = finish_drop};
+	a->finish = (struct event){.fire = agent_finish, .drop = finish_drop};
 	a->trim = (struct event){.fire = on_trim, .drop = finish_drop};
 	list_init(&a->trim.node);
 	agent_wake_init(a);
+	agent_deadline_init(a);
 	list_init(&a->told);
 	list_add(&s->agents, &a->in_session);
 	list_init(&a->tasks);
@@ -142,6 +136,7 @@ static int agent_new(errand_host *h, const struct errand_agent_options *o,
 	a = agent_alloc(h, s);
 	scope_link(&a->scope, parent);
 	a->scope.is_bound = parent != NULL;
+	a->is_operator = (o->flags & ERRAND_AGENT_OPERATOR) != 0;
 	a->log = o->log;
 	a->wake = o->wake;
 	a->ud = o->ud;
@@ -194,9 +189,10 @@ void agent_free(errand_host *h, struct agent *a)
 		hold_free(h, list_entry(a->holds.next, struct hold, in_thing));
 	names_release(&a->pending);
 	scope_release(h, &a->scope);
-	destroy_ud(h, a->done_destroy, a->done_ud);
+	destroy_ud(h, a->ending.destroy, a->ending.ud);
 	destroy_ud(h, a->destroy, a->ud);
 	list_del(&a->waking.node);
+	timer_clear(h, &a->deadline);
 	if (s->registered == a)
 		s->registered = NULL;
 	list_del(&a->in_session);
@@ -213,136 +209,5 @@ void agent_call_ended(errand_host *h, struct call *c)
 		return;
 	list_del(&c->in_agent);
 	if (a->gone && list_is_empty(&a->calls))
-		agent_free(h, a);
-}
-
-/* ---- disposal ---- */
-
-static void orphan(errand_host *h, struct task *t, const errand_error *why)
-{
-	struct str detail, none = {NULL, 0};
-	struct buf b;
-
-	buf_init_mem(&b, MAX_ERROR_TEXT * 2, &h->mem);
-	(void)buf_adds(&b, "tasks: cancel of ");
-	task_put_id(&b, t);
-	(void)buf_adds(&b, " threw during teardown; task record forced failed and work may "
-			   "be orphaned: ");
-	error_put_string(&b, why);
-	host_warn(h, &b);
-	(void)buf_adds(&b, "cancel threw during teardown; work may be orphaned: ");
-	error_put_string(&b, why);
-	detail = str_of_buf(&b);
-	task_settle(h, t, ERRAND_FAILED, &detail, &none);
-}
-
-/* D2: reported first, so that no notice comes whatever cancel does. */
-static void tear_down(errand_host *h, struct task *t)
-{
-	static const char reason[] = "owner disposed";
-	errand_error *e = error_lend(&h->mem);
-
-	t->reported = true;
-	if (task_cancel(h, t, reason, sizeof(reason) - 1, e) != 0) {
-		orphan(h, t, e);
-	} else {
-		t->status = ERRAND_STOPPING;
-		task_changed(h, t->owner);
-	}
-	errand_error_free(e);
-}
-
-int errand_agent_dispose(errand_host *h, errand_agent agent, errand_done_fn done, void *ud,
-			 errand_destroy_fn destroy, errand_error **ret_err)
-{
-	struct agent *a = NULL;
-	int rc = may_change(h, ret_err);
-
-	if (rc == 0 && !(a = agent_get(h, agent, ret_err)))
-		rc = ERRAND_EGONE;
-	if (rc == 0 && a->disposing)
-		rc = error_make(ret_err, &h->mem, ERRAND_ESTATE, "already being disposed");
-	if (rc != 0) {
-		destroy_ud(h, destroy, ud);
-		return rc;
-	}
-	a->disposing = true;
-	a->done = done;
-	a->done_ud = ud;
-	a->done_destroy = destroy;
-	inbox_cancel_anyway(h, a);
-	if (a->live == 0)
-		event_queue(h, &a->finish);
-	list_each(node, &a->tasks)
-	{
-		struct task *t = list_entry(node, struct task, in_owner);
-
-		if (!status_is_terminal(t->status))
-			tear_down(h, t);
-	}
-	return 0;
-}
-
-void agent_settled(errand_host *h, struct agent *a)
-{
-	if (--a->live == 0 && a->disposing)
-		event_queue(h, &a->finish);
-}
-
-struct done_event {
-	struct event ev;
-	errand_done_fn done;
-	void *ud;
-	errand_destroy_fn destroy;
-};
-
-static void done_drop(errand_host *h, struct event *ev)
-{
-	struct done_event *d = list_entry(ev, struct done_event, ev);
-
-	destroy_ud(h, d->destroy, d->ud);
-	mem_free(&h->mem, d);
-}
-
-static void done_fire(errand_host *h, struct event *ev)
-{
-	struct done_event *d = list_entry(ev, struct done_event, ev);
-
-	if (d->done)
-		d->done(d->ud, h);
-	done_drop(h, ev);
-}
-
-static void queue_done(errand_host *h, struct agent *a)
-{
-	struct done_event *d = mem_new(&h->mem, sizeof(*d));
-
-	*d = (struct done_event){.ev = {.fire = done_fire, .drop = done_drop},
-				 .done = a->done,
-				 .ud = a->done_ud,
-				 .destroy = a->done_destroy};
-	a->done_destroy = NULL;
-	event_queue(h, &d->ev);
-}
-
-/* All have settled, and everybody has heard of it: drop the records. Calls that are under
- * way keep the agent itself until they end. */
-static void on_finish(errand_host *h, struct event *ev)
-{
-	struct agent *a = list_entry(ev, struct agent, finish);
-	bool had_records = !list_is_empty(&a->tasks);
-
-	while (!list_is_empty(&a->tasks))
-		task_free(h, list_entry(a->tasks.next, struct task, in_owner));
-	if (had_records)
-		task_changed(h, a);
-	queue_done(h, a);
-	inbox_cancel_anyway(h, a);
-	scope_clear(h, &a->scope);
-	a->gone = true;
-	if (a->session->registered == a)
-		a->session->registered = NULL;
-	object_del(h, &a->obj);
-	if (list_is_empty(&a->calls))
 		agent_free(h, a);
 }

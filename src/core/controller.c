@@ -8,11 +8,6 @@
 #include "core/internal.h"
 #include "core/render.h"
 
-static const struct session *caller_of(const struct call *c)
-{
-	return c->agent ? c->agent->session : NULL;
-}
-
 static const char *task_id_of(const struct call *c, size_t *ret_len)
 {
 	return js_string(js_get(c->tree, "task_id"), ret_len);
@@ -30,7 +25,7 @@ static struct task *find_or_fail(errand_host *h, struct call *c)
 		(void)error_make(&e, &h->mem, ERRAND_EREFUSED,
 				 "invalid task_id: expected a non-empty string, got \"\"");
 	else
-		t = task_find(h, caller_of(c), id, len, &e);
+		t = task_find(h, c->agent, id, len, &e);
 	if (!t)
 		call_fail(h, c, e);
 	return t;
@@ -43,7 +38,7 @@ static void read_and_answer(errand_host *h, struct call *c, struct task *t)
 	errand_error *e = NULL;
 	struct buf text, value;
 
-	if (task_read(h, t, call_lease(h, c), &text, &e) != 0) {
+	if (task_read(h, c->agent, t, call_lease(h, c), &text, &e) != 0) {
 		call_fail(h, c, e);
 		return;
 	}
@@ -82,7 +77,10 @@ static void wait_first(errand_host *h, struct call *c, struct task *t,
 		       const struct wait_config *config)
 {
 	const struct js *given = js_get(c->tree, "timeout_ms");
-	struct wait_request r = {.signal = &c->signal, .fn = on_waited, .ud = c};
+	struct wait_request r = {.signal = &c->signal,
+				 .is_onlooker = is_onlooker(c->agent),
+				 .fn = on_waited,
+				 .ud = c};
 	errand_error *e = NULL;
 	struct buf shown;
 
@@ -133,7 +131,7 @@ static void exec_list(void *ud, errand_host *h, errand_frame f,
 	(void)v;
 	buf_init_mem(&value, MAX_JSON_TEXT, &h->mem);
 	(void)buf_addc(&value, '[');
-	task_each(h, caller_of(c), add_public, &value);
+	task_each(h, c->agent, add_public, &value);
 	(void)buf_addc(&value, ']');
 	call_answer(h, c, &value);
 }
@@ -156,7 +154,7 @@ static void exec_kill(void *ud, errand_host *h, errand_frame f,
 	if (!t)
 		return;
 	reason = js_string(js_get(c->tree, "reason"), &len);
-	if (task_kill(h, t, reason, len, &requested, &e) != 0) {
+	if (task_kill(h, c->agent, t, reason, len, &requested, &e) != 0) {
 		call_fail(h, c, e);
 		return;
 	}
@@ -174,7 +172,7 @@ static int64_t visible_limit(errand_host *h, const struct call *c)
 {
 	size_t len = 0;
 	const char *id = task_id_of(c, &len);
-	const struct task *t = len ? task_find(h, caller_of(c), id, len, NULL) : NULL;
+	const struct task *t = len ? task_find(h, c->agent, id, len, NULL) : NULL;
 
 	return t ? t->limit : 0;
 }

@@ -211,7 +211,13 @@ static void act(errand_host *h, const struct dispatch *d, errand_reg id)
 		l->builtin(h, l, d);
 }
 
-void dispatch_now(errand_host *h, struct dispatch *d)
+/* The service closes its listeners before it ends anything (spec 12.6). */
+static bool is_closed(const errand_host *h, const struct dispatch *d)
+{
+	return d->event == ERRAND_ON_DONE && h->service.is_disposed;
+}
+
+static void tell_all(errand_host *h, const struct dispatch *d)
 {
 	errand_reg builtin = nearest_builtin(h, d);
 	bool has_acted = builtin == 0;
@@ -229,6 +235,12 @@ void dispatch_now(errand_host *h, struct dispatch *d)
 	/* It was unmounted by a listener before it came to its turn: the next one does it. */
 	if (!has_acted)
 		act(h, d, nearest_builtin(h, d));
+}
+
+void dispatch_now(errand_host *h, struct dispatch *d)
+{
+	if (!is_closed(h, d))
+		tell_all(h, d);
 	dispatch_free(h, d);
 }
 

@@ -7,9 +7,13 @@
 
 #define DEFAULT_OWNER_LIMIT 10
 #define DEFAULT_BUDGET 1000
+/* A producer has this long to end what it was told to cancel. */
+#define DEFAULT_TEARDOWN_MS 10000
 
 static int read_config(errand_host *h, errand_str text, errand_error **ret_err)
 {
+	/* In the order of enum unowned_access. */
+	static const char *const access[] = {"open", "operator", "none", NULL};
 	struct js *config;
 	int64_t limit = DEFAULT_OWNER_LIMIT, keep = 0;
 	int rc = config_parse(&h->mem, text.ptr, str_length(text.ptr, text.len), &config,
@@ -20,6 +24,12 @@ static int read_config(errand_host *h, errand_str text, errand_error **ret_err)
 	rc = config_count(&h->mem, config, "maxConcurrentTasksPerOwner", &limit, ret_err);
 	if (rc == 0)
 		rc = config_count(&h->mem, config, "maxFinishedTasksPerOwner", &keep,
+				  ret_err);
+	if (rc == 0)
+		rc = config_word(&h->mem, config, "unownedAccess", access,
+				 &h->unowned_access, ret_err);
+	if (rc == 0)
+		rc = config_count(&h->mem, config, "teardownTimeoutMs", &h->teardown_ms,
 				  ret_err);
 	h->owner_limit = limit;
 	h->keep = keep;
@@ -49,6 +59,8 @@ static errand_host *host_alloc(const struct errand_host_options *o)
 	names_init(&h->sessions, &h->mem);
 	names_init(&h->kinds, &h->mem);
 	layer_init(h, &h->global);
+	h->teardown_ms = DEFAULT_TEARDOWN_MS;
+	service_init(h);
 	h->warn = o->warn;
 	h->message_id = o->message_id;
 	h->ud = o->ud;
@@ -124,6 +136,7 @@ void errand_host_free(errand_host *h)
 		ev->drop(h, ev);
 	}
 	free_objects(h);
+	destroy_ud(h, h->service.ending.destroy, h->service.ending.ud);
 	free_kinds(h);
 	names_release(&h->kinds);
 	names_release(&h->sessions);

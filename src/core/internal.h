@@ -114,6 +114,20 @@ struct scope {
 		binding; /* of the caller's; NULL: an agent's parent is its host's affair */
 };
 
+/* Who is to be told that a teardown is over. */
+struct ending {
+	errand_done_fn done;
+	void *ud;
+	errand_destroy_fn destroy;
+};
+
+/* Who reaches tasks without an owner (D13). */
+enum unowned_access {
+	UNOWNED_OPEN,
+	UNOWNED_OPERATOR,
+	UNOWNED_NONE,
+};
+
 struct errand_host {
 	struct mem mem;
 	int64_t mono_ms, wall_ms;
@@ -131,6 +145,15 @@ struct errand_host {
 	struct list kind_list;
 	struct list unowned; /* tasks without an owner, in order of registration */
 	size_t unowned_live, tasks;
+	size_t live;         /* tasks that are running or stopping, of all owners */
+	int unowned_access;  /* enum unowned_access */
+	int64_t teardown_ms; /* 0: for ever (D12) */
+	struct {
+		bool is_disposed; /* or being */
+		struct ending ending;
+		struct event finish;
+		struct timer deadline;
+	} service;
 	void (*warn)(void *ud, const char *text, size_t len);
 	void (*message_id)(void *ud, errand_sink *out);
 	void *ud;
@@ -178,12 +201,12 @@ struct agent {
 	int64_t n_told;
 	struct event trim; /* drops what is too much of these */
 	uint64_t last_seq;
+	bool is_operator; /* sees all, owns nothing (D13) */
 	bool disposing, gone;
-	errand_done_fn done;
-	void *done_ud;
-	errand_destroy_fn done_destroy;
+	struct ending ending;
 	struct event finish;
-	uint64_t log_seq; /* of the next event of the session's log */
+	struct timer deadline; /* of its teardown (D12) */
+	uint64_t log_seq;      /* of the next event of the session's log */
 	enum turn_phase phase;
 	uint64_t turn, step; /* the newest */
 	struct event waking; /* queued while a turn is asked for */
@@ -244,6 +267,7 @@ struct waiter {
 	struct timer timer;
 	struct list in_task, in_signal;
 	struct task *task; /* while it waits */
+	bool is_onlooker;
 	struct str snapshot;
 	errand_error *error;
 	errand_lease lease;
@@ -425,10 +449,9 @@ bool is_served(const errand_host *h, const struct agent *a); /* by a surface (sp
 
 struct agent *agent_get(const errand_host *h, errand_agent a, errand_error **ret_err);
 /* Who asks: 0 is nobody, which is fine: NULL. EGONE: a stale id. */
-int caller_get(const errand_host *h, errand_agent a, struct session **ret,
+int caller_get(const errand_host *h, errand_agent a, const struct agent **ret,
 	       errand_error **ret_err);
-void agent_settled(errand_host *h, struct agent *a); /* one task less */
-void agent_trim(errand_host *h, struct agent *a);    /* D15, in task.c */
+void agent_trim(errand_host *h, struct agent *a); /* D15, in task.c */
 void agent_call_ended(errand_host *h, struct call *c);
 void agent_free(errand_host *h, struct agent *a);
 /* To the end of list m->target; @m is taken only if the answer is 0. EREFUSED, or the log's ECALLBACK. */
@@ -486,6 +509,14 @@ int log_splice(errand_host *h, struct agent *a, const struct splice *s,
 void log_warn(errand_host *h, const struct agent *a, const char *what, errand_error *e);
 const char *target_word(int target);
 
+/* ---- teardown.c ---- */
+
+void service_init(errand_host *h);
+void service_settled(errand_host *h); /* one task less */
+void agent_deadline_init(struct agent *a);
+void agent_settled(errand_host *h, struct agent *a); /* one task less */
+void agent_finish(errand_host *h, struct event *ev);
+
 /* ---- task.c, start.c, snapshot.c, wait.c ---- */
 
 struct kind *kind_get(errand_host *h, const struct str *text); /* made if there is none */
@@ -493,14 +524,21 @@ bool status_is_terminal(int status);
 const char *status_word(int status);
 bool task_is_reported(const struct task *t);
 struct task *task_by_id(const errand_host *h, const char *id, size_t len); /* or NULL */
-struct task *task_find(const errand_host *h, const struct session *caller, const char *id,
+struct task *task_find(const errand_host *h, const struct agent *caller, const char *id,
 		       size_t len, errand_error **ret_err);
 void task_settle(errand_host *h, struct task *t, int status, struct str *detail,
 		 struct str *output); /* takes both */
-int task_read(errand_host *h, struct task *t, struct lease *l, struct buf *ret_text,
-	      errand_error **ret_err);
-int task_kill(errand_host *h, struct task *t, const char *reason, size_t len,
-	      bool *ret_requested, errand_error **ret_err);
+/* Does @caller (NULL: nobody) see it (spec 2.2, D13)? */
+bool task_is_seen(const errand_host *h, const struct agent *caller, const struct task *t);
+/* Does what @caller sees of it count as told to its owner? */
+static inline bool is_onlooker(const struct agent *caller)
+{
+	return caller && caller->is_operator;
+}
+int task_read(errand_host *h, const struct agent *caller, struct task *t, struct lease *l,
+	      struct buf *ret_text, errand_error **ret_err);
+int task_kill(errand_host *h, const struct agent *caller, struct task *t,
+	      const char *reason, size_t len, bool *ret_requested, errand_error **ret_err);
 int task_cancel(errand_host *h, struct task *t, const char *reason, size_t len,
 		errand_error *e);
 void task_free(errand_host *h, struct task *t);
@@ -513,12 +551,13 @@ void task_line_of(const struct task *t, const struct buf *id, struct task_line *
 void task_put_snapshot(struct buf *out, const struct task *t); /* spec 1.9 */
 void task_put_public(struct buf *out, const struct task *t);   /* spec 4.2 */
 /* Call @fn for each task that @caller sees, in order of registration (spec 1.3). */
-void task_each(const errand_host *h, const struct session *caller,
+void task_each(const errand_host *h, const struct agent *caller,
 	       void (*fn)(void *ud, const struct task *t), void *ud);
 struct wait_request {
 	double ms;         /* NaN: no number */
 	const char *shown; /* as JSON, for the error text */
 	struct signal *signal;
+	bool is_onlooker; /* reports nothing */
 	errand_wait_fn fn;
 	void *ud;
 	errand_destroy_fn destroy;

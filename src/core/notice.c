@@ -181,7 +181,7 @@ static void send(errand_host *h, struct task *t)
 	bool wakes;
 
 	t->notice_withheld = false;
-	if (!a || a->disposing)
+	if (!a || a->disposing || h->service.is_disposed)
 		return;
 	wakes = agent_may_wake(a, t->max_wakes);
 	m = notice_new(h, t);

@@ -3,12 +3,14 @@
  * read.c - reading a task (spec 1.5), on a lease (D6).
  *
  * The cursor of a stream moves with the read, so that a second reader starts behind the
- * first one's range. A return moves it back to where that range began.
+ * first one's range. A return moves it back to where that range began. An operator looks at
+ * what is unread, and leaves it so (D13).
  */
 #include "base/err.h"
 #include "base/utf8.h"
 #include "core/internal.h"
 
+/* @l NULL: an onlooker. */
 static int read_stream(errand_host *h, struct task *t, struct lease *l, struct buf *out,
 		       errand_error **ret_err)
 {
@@ -24,7 +26,7 @@ static int read_stream(errand_host *h, struct task *t, struct lease *l, struct b
 	if (rc >= 0 && !buf_error(&sink.buf)) {
 		errand_error_free(e);
 		*out = sink.buf;
-		if (next > t->cursor) {
+		if (l && next > t->cursor) {
 			lease_hold_bytes(h, l, t, t->cursor);
 			t->cursor = next;
 		}
@@ -52,22 +54,23 @@ static int read_final(errand_host *h, const struct task *t, struct buf *out,
 	return error_no_memory(ret_err, &h->mem);
 }
 
-int task_read(errand_host *h, struct task *t, struct lease *l, struct buf *ret_text,
-	      errand_error **ret_err)
+int task_read(errand_host *h, const struct agent *caller, struct task *t, struct lease *l,
+	      struct buf *ret_text, errand_error **ret_err)
 {
-	int rc = t->producer.read ? read_stream(h, t, l, ret_text, ret_err)
+	bool counts = !is_onlooker(caller);
+	int rc = t->producer.read ? read_stream(h, t, counts ? l : NULL, ret_text, ret_err)
 				  : read_final(h, t, ret_text, ret_err);
 
-	if (rc == 0 && status_is_terminal(t->status))
+	if (rc == 0 && counts && status_is_terminal(t->status))
 		lease_hold_end(h, l, t);
 	return rc;
 }
 
-static int read_json(errand_host *h, struct task *t, struct lease *l, errand_text **ret,
-		     errand_error **ret_err)
+static int read_json(errand_host *h, const struct agent *caller, struct task *t,
+		     struct lease *l, errand_text **ret, errand_error **ret_err)
 {
 	struct buf text, json;
-	int rc = task_read(h, t, l, &text, ret_err);
+	int rc = task_read(h, caller, t, l, &text, ret_err);
 
 	if (rc != 0)
 		return rc;
@@ -84,7 +87,7 @@ static int read_json(errand_host *h, struct task *t, struct lease *l, errand_tex
 int errand_read(errand_host *h, const char *id, size_t len, errand_agent caller,
 		errand_lease *ret_lease, errand_text **ret_json, errand_error **ret_err)
 {
-	struct session *session;
+	const struct agent *who;
 	struct lease *l;
 	struct task *t;
 	int rc = may_change(h, ret_err);
@@ -94,14 +97,14 @@ int errand_read(errand_host *h, const char *id, size_t len, errand_agent caller,
 	if (!id || !ret_lease || !ret_json)
 		return error_make(ret_err, &h->mem, ERRAND_EARG,
 				  "no id, or nowhere to answer");
-	rc = caller_get(h, caller, &session, ret_err);
+	rc = caller_get(h, caller, &who, ret_err);
 	if (rc != 0)
 		return rc;
-	t = task_find(h, session, id, str_length(id, len), ret_err);
+	t = task_find(h, who, id, str_length(id, len), ret_err);
 	if (!t)
 		return ERRAND_EREFUSED;
 	l = lease_new(h);
-	rc = read_json(h, t, l, ret_json, ret_err);
+	rc = read_json(h, who, t, l, ret_json, ret_err);
 	if (rc == 0 && !lease_is_empty(l)) {
 		*ret_lease = l->obj.id;
 		return 0;

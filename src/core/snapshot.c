@@ -101,16 +101,35 @@ static struct list *each_before(struct list *at, const struct list *head, uint64
 	return at;
 }
 
-void task_each(const errand_host *h, const struct session *caller,
+/* A record that is about to start is no task yet. */
+static void each_of_all(const errand_host *h, const struct agent *caller,
+			void (*fn)(void *ud, const struct task *t), void *ud)
+{
+	list_each(node, &h->by_type[OBJ_TASK])
+	{
+		const struct task *t = list_entry(node, struct task, obj.node);
+
+		if (t->kind && task_is_seen(h, caller, t))
+			fn(ud, t);
+	}
+}
+
+void task_each(const errand_host *h, const struct agent *caller,
 	       void (*fn)(void *ud, const struct task *t), void *ud)
 {
-	const struct list *head = caller ? &caller->tasks : NULL;
-	struct list *own = caller ? caller->tasks.next : NULL;
+	const struct list *head = caller ? &caller->session->tasks : NULL;
+	struct list *own = caller ? caller->session->tasks.next : NULL;
 
+	if (is_onlooker(caller)) {
+		each_of_all(h, caller, fn, ud);
+		return;
+	}
 	list_each(node, &h->unowned)
 	{
 		const struct task *t = list_entry(node, struct task, in_session);
 
+		if (h->unowned_access != UNOWNED_OPEN)
+			break;
 		own = each_before(own, head, t->obj.id, fn, ud);
 		fn(ud, t);
 	}
@@ -129,17 +148,17 @@ static void add_to_list(void *ud, const struct task *t)
 int errand_list(const errand_host *h, errand_agent caller, errand_text **ret_json,
 		errand_error **ret_err)
 {
-	struct session *session;
+	const struct agent *who;
 	struct buf b;
 
 	if (!h || !ret_json)
 		return error_make(ret_err, NULL, ERRAND_EARG,
 				  "no host, or nowhere to answer");
-	if (caller_get(h, caller, &session, ret_err) != 0)
+	if (caller_get(h, caller, &who, ret_err) != 0)
 		return ERRAND_EGONE;
 	buf_init_mem(&b, SIZE_MAX / 4, &h->mem);
 	(void)buf_addc(&b, '[');
-	task_each(h, session, add_to_list, &b);
+	task_each(h, who, add_to_list, &b);
 	(void)buf_addc(&b, ']');
 	return text_take(&b, ret_json, ret_err);
 }
@@ -147,15 +166,15 @@ int errand_list(const errand_host *h, errand_agent caller, errand_text **ret_jso
 int errand_get(const errand_host *h, const char *id, size_t len, errand_agent caller,
 	       errand_text **ret_json, errand_error **ret_err)
 {
-	struct session *session;
+	const struct agent *who;
 	struct task *t;
 	struct buf b;
 
 	if (!h || !id || !ret_json)
 		return error_make(ret_err, NULL, ERRAND_EARG, "no host, id or answer");
-	if (caller_get(h, caller, &session, ret_err) != 0)
+	if (caller_get(h, caller, &who, ret_err) != 0)
 		return ERRAND_EGONE;
-	t = task_find(h, session, id, str_length(id, len), ret_err);
+	t = task_find(h, who, id, str_length(id, len), ret_err);
 	if (!t)
 		return ERRAND_EREFUSED;
 	buf_init_mem(&b, MAX_JSON_TEXT, &h->mem);

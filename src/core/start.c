@@ -12,6 +12,15 @@ struct start {
 	int64_t limit;
 };
 
+static int check_service(errand_host *h, struct start *s, errand_error **ret_err)
+{
+	(void)s;
+	if (!h->service.is_disposed)
+		return 0;
+	return error_make(ret_err, &h->mem, ERRAND_EREFUSED,
+			  "background tasks unavailable: no task registry");
+}
+
 static int check_served(errand_host *h, struct start *s, errand_error **ret_err)
 {
 	if (is_served(h, s->owner))
@@ -91,6 +100,9 @@ static int check_owner(errand_host *h, struct start *s, errand_error **ret_err)
 
 	if (!a)
 		return 0;
+	if (a->is_operator)
+		return error_make(ret_err, &h->mem, ERRAND_EREFUSED,
+				  "an operator owns no tasks");
 	if (a->session->registered != a)
 		return error_about(
 			ret_err, &h->mem, ERRAND_EREFUSED, "agent \"", a->session->text.ptr,
@@ -125,8 +137,8 @@ static int check_all(errand_host *h, struct start *s, errand_error **ret_err)
 {
 	static int (*const checks[])(errand_host * h, struct start * s,
 				     errand_error * *ret_err) = {
-		check_served, check_kind,  check_label,
-		check_limit,  check_owner, check_admission,
+		check_service, check_served, check_kind,      check_label,
+		check_limit,   check_owner,  check_admission,
 	};
 
 	for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
@@ -198,6 +210,7 @@ static void record_enter(errand_host *h, struct task *t, struct kind *k)
 	else
 		h->unowned_live++;
 	h->tasks++;
+	h->live++;
 	task_changed(h, a);
 }
 

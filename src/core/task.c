@@ -80,7 +80,18 @@ struct task *task_by_id(const errand_host *h, const char *id, size_t len)
 		       parse_ordinal(dash + 1, len - (size_t)(dash - id) - 1));
 }
 
-struct task *task_find(const errand_host *h, const struct session *caller, const char *id,
+bool task_is_seen(const errand_host *h, const struct agent *caller, const struct task *t)
+{
+	if (!t->owner && h->unowned_access == UNOWNED_NONE)
+		return false;
+	if (is_onlooker(caller))
+		return true;
+	if (!t->owner)
+		return h->unowned_access == UNOWNED_OPEN;
+	return caller && t->owner->session == caller->session;
+}
+
+struct task *task_find(const errand_host *h, const struct agent *caller, const char *id,
 		       size_t len, errand_error **ret_err)
 {
 	struct task *t = task_by_id(h, id, len);
@@ -90,7 +101,7 @@ struct task *task_find(const errand_host *h, const struct session *caller, const
 				  len, "");
 		return NULL;
 	}
-	if (t->owner && t->owner->session != caller) {
+	if (!task_is_seen(h, caller, t)) {
 		(void)error_about(ret_err, &h->mem, ERRAND_EREFUSED, "task ", id, len,
 				  " belongs to another session");
 		return NULL;
@@ -146,6 +157,7 @@ void task_settle(errand_host *h, struct task *t, int status, struct str *detail,
 		agent_settled(h, t->owner);
 	else
 		h->unowned_live--;
+	service_settled(h);
 }
 
 /* ---- kill ---- */
@@ -160,13 +172,15 @@ int task_cancel(errand_host *h, struct task *t, const char *reason, size_t len,
 	return rc < 0 ? ERRAND_ECALLBACK : 0;
 }
 
-int task_kill(errand_host *h, struct task *t, const char *reason, size_t len,
-	      bool *ret_requested, errand_error **ret_err)
+/* Who asked for the end needs no notice; if that was an operator, the owner does (D13). */
+int task_kill(errand_host *h, const struct agent *caller, struct task *t,
+	      const char *reason, size_t len, bool *ret_requested, errand_error **ret_err)
 {
+	bool tells = !is_onlooker(caller);
 	errand_error *e;
 
 	if (status_is_terminal(t->status)) {
-		t->reported = true;
+		t->reported = t->reported || tells;
 		task_told(h, t);
 		*ret_requested = false;
 		return 0;
@@ -181,7 +195,7 @@ int task_kill(errand_host *h, struct task *t, const char *reason, size_t len,
 	}
 	errand_error_free(e);
 	t->status = ERRAND_STOPPING;
-	t->reported = true;
+	t->reported = t->reported || tells;
 	*ret_requested = true;
 	task_changed(h, t->owner);
 	return 0;
@@ -191,24 +205,24 @@ int errand_kill(errand_host *h, const char *id, size_t len, errand_agent caller,
 		const char *reason, size_t reason_len, int *ret_requested,
 		errand_error **ret_err)
 {
-	struct session *session;
+	const struct agent *who;
 	struct str clean;
 	struct task *t;
 	bool requested = false;
 	int rc = may_change(h, ret_err);
 
 	if (rc == 0)
-		rc = caller_get(h, caller, &session, ret_err);
+		rc = caller_get(h, caller, &who, ret_err);
 	if (rc != 0)
 		return rc;
-	t = task_find(h, session, id, str_length(id, len), ret_err);
+	t = task_find(h, who, id, str_length(id, len), ret_err);
 	if (!t)
 		return ERRAND_EREFUSED;
 	rc = str_in(&h->mem, reason, reason_len, MAX_ARGS, &clean);
 	if (rc != 0)
 		return error_make(ret_err, &h->mem, rc, "reason is over %zu bytes",
 				  MAX_ARGS);
-	rc = task_kill(h, t, clean.ptr, clean.len, &requested, ret_err);
+	rc = task_kill(h, who, t, clean.ptr, clean.len, &requested, ret_err);
 	str_free(&h->mem, &clean);
 	if (rc == 0 && ret_requested)
 		*ret_requested = requested;

@@ -59,10 +59,12 @@ static void take_snapshot(errand_host *h, struct waiter *w, const struct task *t
 /* The end is reported from here on, unless the waiter's lease comes back. */
 void waiter_settled(errand_host *h, struct waiter *w, struct task *t)
 {
-	struct lease *l = lease_new(h);
+	if (!w->is_onlooker) {
+		struct lease *l = lease_new(h);
 
-	lease_hold_end(h, l, t);
-	w->lease = l->obj.id;
+		lease_hold_end(h, l, t);
+		w->lease = l->obj.id;
+	}
 	take_snapshot(h, w, t);
 	resolve(h, w);
 }
@@ -129,6 +131,7 @@ int task_wait(errand_host *h, struct task *t, const struct wait_request *r,
 	list_init(&w->in_signal);
 	w->timer = (struct timer){.slot = TIMER_IDLE, .fire = on_deadline};
 	w->task = t;
+	w->is_onlooker = r->is_onlooker;
 	w->fn = r->fn;
 	w->ud = r->ud;
 	w->destroy = r->destroy;
@@ -183,19 +186,20 @@ static int wait_checked(errand_host *h, const char *id, size_t len, errand_agent
 			errand_signal s, struct wait_request *r, struct task **ret,
 			errand_error **ret_err)
 {
-	struct session *session;
+	const struct agent *who;
 	int rc = may_change(h, ret_err);
 
 	if (rc != 0)
 		return rc;
 	if (!id || !r->fn)
 		return error_make(ret_err, &h->mem, ERRAND_EARG, "no id or no function");
-	rc = caller_get(h, caller, &session, ret_err);
+	rc = caller_get(h, caller, &who, ret_err);
 	if (rc != 0)
 		return rc;
 	if (s != 0 && !(r->signal = object_get(h, s, OBJ_SIGNAL)))
 		return error_make(ret_err, &h->mem, ERRAND_EGONE, "no such signal");
-	*ret = task_find(h, session, id, str_length(id, len), ret_err);
+	r->is_onlooker = is_onlooker(who);
+	*ret = task_find(h, who, id, str_length(id, len), ret_err);
 	return *ret ? 0 : ERRAND_EREFUSED;
 }
 

@@ -283,7 +283,8 @@ static int start_core(struct host *h, struct err *err)
 		(void)snprintf(live, sizeof(live), "%lld", (long long)h->config.live_tasks);
 	(void)snprintf(
 		config, sizeof(config),
-		"{\"maxConcurrentTasksPerOwner\":%s,\"maxFinishedTasksPerOwner\":%lld}",
+		"{\"maxConcurrentTasksPerOwner\":%s,\"maxFinishedTasksPerOwner\":%lld,"
+		"\"unownedAccess\":\"operator\"}",
 		live, (long long)h->config.finished_tasks);
 	o.config_json = (errand_str){config, ERRAND_NUL};
 	rc = errand_host_new(&o, &h->core, &e);

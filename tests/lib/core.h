@@ -116,6 +116,17 @@ static UNUSED errand_agent agent(const char *session)
 	return a;
 }
 
+static UNUSED errand_agent operator_agent(void)
+{
+	struct errand_agent_options o = {.size = sizeof(o),
+					 .flags = ERRAND_AGENT_OPERATOR,
+					 .session = str("operator")};
+	errand_agent a = 0;
+
+	CHECK_INT(errand_agent_new(core.host, &o, &a, NULL), 0);
+	return a;
+}
+
 /* A host with @config and nothing in it. */
 static UNUSED void bare(const char *config)
 {
@@ -130,12 +141,17 @@ static UNUSED void bare(const char *config)
 	run();
 }
 
-static UNUSED void fresh(void)
+static UNUSED void fresh_as(const char *config)
 {
-	bare(NULL);
+	bare(config);
 	CHECK_INT(errand_mount(core.host, 0, "{}", ERRAND_NUL, &core.mount, NULL), 0);
 	core.alice = agent("alice");
 	core.bob = agent("bob");
+}
+
+static UNUSED void fresh(void)
+{
+	fresh_as(NULL);
 }
 
 /* ---- producers ---- */
