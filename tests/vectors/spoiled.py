@@ -22,7 +22,8 @@ INPUTS = {
     "summary": {"n", "raw", "kind", "label", "status", "detail", "lone_surrogate"},
     "surface": {"n", "what", "name", "config", "spec"},
 }
-TRACES = {"later_scenarios", "later_scenarios_own", "scenarios_own", "scenarios_random_1"}
+TRACES = {"later_scenarios", "later_scenarios_own", "scenarios", "scenarios_own",
+          "scenarios_random_1"}
 
 
 def spoil(value):

@@ -57,6 +57,7 @@ struct trace {
 	struct thing *things;
 	struct thing *late; /* listeners that fail after they have returned, in order */
 	unsigned wakes, followups; /* in this step */
+	bool is_service_over;
 };
 
 typedef json_t *(*op_fn)(struct trace *t);

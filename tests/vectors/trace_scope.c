@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* trace_scope.c - ops about scopes, mounts, listeners, and what agents see. */
+/* trace_scope.c - ops about scopes, mounts, listeners, and the service as a whole. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -236,6 +236,29 @@ static json_t *op_prompt(struct trace *t)
 	return json_pack("{s:o,s:o}", "sections", names, "tools", tool_names(t, 0));
 }
 
+/* ---- the service ---- */
+
+static void on_service_over(void *ud, errand_host *h)
+{
+	(void)h;
+	((struct trace *)ud)->is_service_over = true;
+}
+
+static json_t *op_dispose_service(struct trace *t)
+{
+	errand_error *e = NULL;
+	int rc = errand_service_dispose(t->host, on_service_over, t, NULL, &e);
+
+	trace_drain(t);
+	return outcome(rc, e, json_pack("{s:b}", "finished", t->is_service_over));
+}
+
+static json_t *op_service_status(struct trace *t)
+{
+	return json_pack("{s:b,s:b}", "finished", t->is_service_over, "tasks_present",
+			 !t->is_service_over);
+}
+
 const struct op scope_ops[] = {
 	{"preset", op_preset, {"id", "parent"}},
 	{"mount", op_mount, {"id", "preset"}},
@@ -248,5 +271,7 @@ const struct op scope_ops[] = {
 	{"unlisten", op_unlisten, {"id", "how"}},
 	{"tools", op_tools, {"agent"}},
 	{"prompt", op_prompt, {"agent"}},
+	{"dispose_service", op_dispose_service, {NULL}},
+	{"service_status", op_service_status, {NULL}},
 	{NULL, NULL, {NULL}},
 };
