@@ -96,57 +96,80 @@ static enum step skip(struct decoder *d, size_t n)
 
 /* ---- escapes ---- */
 
-/* All finders: the length of the whole thing at @at, or 0: its end is not there yet. */
+/*
+ * All finders: the length of the whole escape at @at, BROKEN if it is none, or 0: its end
+ * is not there yet. Of a broken one only the introducer goes, since the rest is text that
+ * somebody wants to read. A line's end breaks all of them, so a line begins cleanly.
+ */
+#define BROKEN SIZE_MAX
+
 static size_t left(const struct decoder *d)
 {
 	return d->len - d->at;
 }
 
+/* How many of the bytes from @n on are in [@from, @to]. */
+static size_t count_in(const struct decoder *d, size_t n, uint8_t from, uint8_t to)
+{
+	size_t first = n;
+
+	while (n < left(d) && d->in[d->at + n] >= from && d->in[d->at + n] <= to)
+		n++;
+	return n - first;
+}
+
+/* The last byte of an escape, at @n. */
+static size_t find_final(const struct decoder *d, size_t n, uint8_t from)
+{
+	if (n > DECODE_ESCAPE_MAX)
+		return BROKEN;
+	if (n == left(d))
+		return 0;
+	return d->in[d->at + n] >= from && d->in[d->at + n] < DEL ? n + 1 : BROKEN;
+}
+
 /* ESC [ or U+009B: parameters, intermediates, one final byte. */
 static size_t find_csi(const struct decoder *d, size_t intro)
 {
-	size_t n = intro;
+	size_t n = intro + count_in(d, intro, 0x30, 0x3f);
 
-	while (n < left(d) && d->in[d->at + n] >= 0x20 && d->in[d->at + n] <= 0x3f)
-		n++;
-	if (n > DECODE_ESCAPE_MAX)
-		return intro;
-	if (n == left(d))
-		return 0;
-	/* Anything but a final byte breaks it off, and stands for itself. */
-	return d->in[d->at + n] >= 0x40 && d->in[d->at + n] <= 0x7e ? n + 1 : n;
+	return find_final(d, n + count_in(d, n, 0x20, 0x2f), 0x40);
 }
 
-/* OSC, DCS and their kind: up to BEL, ST or what breaks them off. */
+/* ESC ( B and its kind: intermediates and one more. */
+static size_t find_short(const struct decoder *d)
+{
+	return find_final(d, 1 + count_in(d, 1, 0x20, 0x2f), 0x30);
+}
+
+/* @p: a control of two bytes, ESC and a letter or U+0080 to U+009F. ST is the regular end,
+ * any other one begins something new. */
+static size_t end_at(const uint8_t *p, size_t n)
+{
+	return p[1] == (p[0] == ESC ? '\\' : 0x9c) ? n + 2 : BROKEN;
+}
+
+static bool is_two_bytes(const uint8_t *p)
+{
+	return p[0] == ESC || (p[0] == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0);
+}
+
+/* OSC, DCS and their kind: up to BEL or ST, or to CAN or SUB, which call it off. */
 static size_t find_string(const struct decoder *d, size_t intro)
 {
 	const uint8_t *p = d->in + d->at;
 
 	for (size_t n = intro; n < left(d); n++) {
 		if (n > DECODE_ESCAPE_MAX)
-			return intro;
+			return BROKEN;
 		if (p[n] == BEL || p[n] == CAN || p[n] == SUB)
 			return n + 1;
-		if (p[n] == 0xc2 && n + 1 < left(d) && p[n + 1] == 0x9c)
-			return n + 2;
-		if (p[n] == ESC && n + 1 < left(d))
-			return p[n + 1] == '\\' ? n + 2 : n;
+		if (p[n] < 0x20 && p[n] != ESC)
+			return BROKEN;
+		if (n + 1 < left(d) && is_two_bytes(p + n))
+			return end_at(p + n, n);
 	}
 	return 0;
-}
-
-/* ESC ( B and its kind: intermediates and one more. */
-static size_t find_short(const struct decoder *d)
-{
-	size_t n = 1;
-
-	while (n < left(d) && d->in[d->at + n] >= 0x20 && d->in[d->at + n] <= 0x2f)
-		n++;
-	if (n > DECODE_ESCAPE_MAX)
-		return 1;
-	if (n == left(d))
-		return 0;
-	return d->in[d->at + n] >= 0x30 && d->in[d->at + n] <= 0x7e ? n + 1 : n;
 }
 
 static bool begins_string(uint32_t c)
@@ -167,15 +190,19 @@ static enum step take_escape(struct decoder *d, uint32_t kind, size_t intro)
 {
 	size_t n;
 
-	if (kind == '[')
+	if (kind == '[') {
 		n = find_csi(d, intro);
-	else if (begins_string(kind))
+	} else if (begins_string(kind)) {
 		n = find_string(d, intro);
-	else
+	} else {
 		n = find_short(d);
-	if (n == 0)
-		return d->is_final ? skip(d, left(d)) : STEP_WAITS;
-	if (kind == '[' && n > intro && is_to_first_column(d->in + d->at, intro, n))
+		intro = 1;
+	}
+	if (n == 0 && !d->is_final)
+		return STEP_WAITS;
+	if (n == 0 || n == BROKEN)
+		return skip(d, intro);
+	if (kind == '[' && is_to_first_column(d->in + d->at, intro, n))
 		d->is_rewinding = true;
 	return skip(d, n);
 }

@@ -3,9 +3,10 @@
  * decode.h - from the raw bytes of a log to text for a model.
  *
  * The text is well-formed UTF-8 without control characters but tab and newline. Broken
- * sequences become U+FFFD, terminal escapes go with all that they carry, a line that is
- * written over with carriage returns is left in its last state, a backspace takes the
- * character before it, a row of NULs becomes one visible U+2400, other controls go.
+ * sequences become U+FFFD, whole terminal escapes go with all that they carry, and of what
+ * only begins like one the introducer, never text. A line that is written over with
+ * carriage returns is left in its last state, a backspace takes the character before it, a
+ * row of NULs becomes one visible U+2400, other controls go.
  *
  * Nothing is kept between calls: what may still become something else at the end (half a
  * character, half an escape, a carriage return that a newline may follow) is not consumed,
@@ -18,8 +19,9 @@
 
 struct buf;
 
-/* An escape that is longer is no escape: its beginning is dropped, the rest is text. */
-#define DECODE_ESCAPE_MAX 32768
+/* An escape that is longer is none: its introducer goes, the rest is text. A live reader
+ * waits no longer for an end, either. Pictures come in pieces of 4 KiB and a head. */
+#define DECODE_ESCAPE_MAX 8192
 
 /*
  * Where the last part of a text begins, whose length is known from a call before: the

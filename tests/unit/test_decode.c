@@ -59,7 +59,7 @@ TEST(titles_and_clipboards_go_with_what_they_carry)
 			  "\033]52;c;aGk=\007\033[?1000h\n"),
 		    "PASSED\n\n");
 	expect_text(BYTES("a\033]8;;http://x\033\\link\033]8;;\033\\b"), "alinkb");
-	expect_text(BYTES("a\033Pq#0;2\n-\033\\b\033_x\033\\c\033^y\033\\d"), "abcd");
+	expect_text(BYTES("a\033Pq#0;2-\033\\b\033_x\033\\c\033^y\033\\d"), "abcd");
 }
 
 TEST(short_escapes_go)
@@ -83,8 +83,55 @@ TEST(an_unfinished_escape_waits)
 	expect_bytes(BYTES("a\033]0;ti"), false, "a", 1);
 	expect_bytes(BYTES("a\033]0;ti\033"), false, "a", 1);
 	expect_bytes(BYTES("a\033("), false, "a", 1);
-	expect_bytes(BYTES("a\033]0;ti"), true, "a", 7);
-	expect_bytes(BYTES("a\033[3"), true, "a", 4);
+}
+
+TEST(of_an_escape_that_never_ends_only_its_beginning_goes)
+{
+	expect_bytes(BYTES("a\033]0;ti"), true, "a0;ti", 7);
+	expect_bytes(BYTES("a\033]0;ti\033"), true, "a0;ti", 8);
+	expect_bytes(BYTES("a\xc2\x9d"
+			   "ti\xc2"),
+		     true, "ati\xef\xbf\xbd", 6);
+	expect_bytes(BYTES("a\033[3"), true, "a3", 4);
+	expect_bytes(BYTES("a\033(#"), true, "a(#", 4);
+	expect_bytes(BYTES("a\033"), true, "a", 2);
+}
+
+TEST(a_string_without_end_hides_no_line_behind_it)
+{
+	static const char *const begins[] = {"\033]",    "\033P",    "\033X",    "\033^",
+					     "\033_",    "\xc2\x9d", "\xc2\x90", "\xc2\x98",
+					     "\xc2\x9e", "\xc2\x9f"};
+
+	for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++) {
+		char raw[64];
+		int n = snprintf(raw, sizeof(raw), "cc %s0;x\nERROR: failed\n", begins[i]);
+
+		expect_bytes(raw, (size_t)n, false, "cc 0;x\nERROR: failed\n", (size_t)n);
+	}
+}
+
+TEST(whatever_breaks_a_string_off_leaves_what_it_held)
+{
+	expect_text(BYTES("a\033]0;t\tb\033[1mc\007d"), "a0;t\tbcd");
+	expect_text(BYTES("a\033]0;t\033[1mERROR\033[0m\007b"), "a0;tERRORb");
+	expect_text(BYTES("a\033P1\xc2\x85z\033\\b"), "a1zb");
+	expect_text(BYTES("a\033]\xc2\x9d"
+			  "b\xc2\x9c"
+			  "c"),
+		    "ac");
+	expect_text(BYTES("a\033]0;t\030b\033Px\032c"), "abc");
+}
+
+TEST(whatever_breaks_a_sequence_off_leaves_what_it_held)
+{
+	expect_text(BYTES("\033[100%\n"), "100%\n");
+	expect_text(BYTES("\033[12 34m"), "12 34m");
+	expect_text(BYTES("\033[5\xc3\xbc"), "5\xc3\xbc");
+	expect_text(BYTES("\xc2\x9b"
+			  "7\177x"),
+		    "7x");
+	expect_text(BYTES("\033(\nb"), "(\nb");
 }
 
 TEST(an_escape_without_end_is_given_up)
@@ -100,7 +147,7 @@ TEST(an_escape_without_end_is_given_up)
 
 TEST(a_control_inside_an_escape_breaks_it_off)
 {
-	expect_text(BYTES("a\033[3\nb"), "a\nb");
+	expect_text(BYTES("a\033[3\nb"), "a3\nb");
 	expect_text(BYTES("a\033[\033[1mb"), "ab");
 }
 
@@ -161,7 +208,8 @@ TEST(every_split_gives_the_same_text)
 {
 	static const char raw[] = "\xe4\xbd\xa0\xe5\xa5\xbd\xf0\x9f\x8e\x89\xc3\xa9 "
 				  "\033[1;31mred\033[0m\033]0;t\007\r\n"
-				  "\xff\033(B\xc2\x9bK end\n";
+				  "\033]0;never\nended\033[7\xc2\x9dso\xc2\x9b%"
+				  "\xff\033(B\xc2\x9bK end\n\033Plast";
 	autobuf struct buf whole = BUF_INIT(1000);
 
 	(void)decode(&whole, raw, sizeof(raw) - 1, true, NULL);
