@@ -85,18 +85,41 @@ static void bind_lease(errand_host *h, errand_frame f, errand_lease l)
 		(void)errand_lease_return(h, l);
 }
 
-/* @read is {"text":...,"task":...}: the value's last two members. */
+/* Of @snapshot, what a public task has; the rest is the registry's (spec 4.2). */
+static void put_public(struct buf *out, struct js_span snapshot)
+{
+	static const char *const keys[] = {"id",     "kind",      "label",     "status",
+					   "detail", "startedAt", "finishedAt"};
+	char before = '{';
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		struct js_span member = js_member(snapshot, keys[i]);
+
+		if (!member.ptr)
+			continue;
+		buf_addf(out, "%c\"%s\":", before, keys[i]);
+		buf_add(out, member.ptr, member.len);
+		before = ',';
+	}
+	buf_addc(out, '}');
+}
+
+/* @read is {"text":...,"task":<snapshot>}. */
 static void answer_foreground(errand_host *h, const struct waiting *w,
 			      const errand_text *read)
 {
 	struct buf value = BUF_INIT(MAX_RESULT * 8);
-	size_t len;
-	const char *json = errand_text_data(read, &len);
+	struct js_span json, text;
 
+	json.ptr = errand_text_data(read, &json.len);
+	text = js_member(json, "text");
 	buf_adds(&value, "{\"kind\":\"foreground\"");
 	js_put_member(&value, "taskId", w->id, strlen(w->id));
-	buf_addc(&value, ',');
-	buf_add(&value, json + 1, len - 1);
+	buf_adds(&value, ",\"text\":");
+	buf_add(&value, text.ptr, text.len);
+	buf_adds(&value, ",\"task\":");
+	put_public(&value, js_member(json, "task"));
+	buf_addc(&value, '}');
 	(void)errand_answer(h, w->frame, buf_text(&value), value.len);
 	buf_release(&value);
 }

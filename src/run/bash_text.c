@@ -222,9 +222,8 @@ static int put_block(errand_sink *out, const char *text, size_t len)
 	return 0;
 }
 
-static int render_foreground(const struct js *value, errand_sink *out)
+static int render_foreground(const struct js *value, uint64_t limit, errand_sink *out)
 {
-	double limit = js_number(js_get(js_get(value, "task"), "outputLimitBytes"));
 	struct buf suffix = BUF_INIT(MAX_DETAIL + 256);
 	errand_text *fitted = NULL;
 	size_t len = 0;
@@ -241,8 +240,7 @@ static int render_foreground(const struct js *value, errand_sink *out)
 		buf_cut(&suffix, 0);
 	else if (body[len - 1] == '\n')
 		len--;
-	rc = errand_fit(body, len, buf_text(&suffix), TRUNCATED,
-			limit > 0 ? (size_t)limit : 0, &fitted);
+	rc = errand_fit(body, len, buf_text(&suffix), TRUNCATED, (size_t)limit, &fitted);
 	buf_release(&suffix);
 	if (rc < 0)
 		return rc;
@@ -267,17 +265,17 @@ static int render_background(const struct js *value, errand_sink *out)
 int bash_render(void *ud, const char *in_json, size_t len, errand_sink *out,
 		errand_error *e)
 {
+	const struct bash *b = ud;
 	struct js *value = NULL;
 	int rc = js_parse(in_json, len, &value, NULL);
 
-	(void)ud;
 	if (rc != 0 || !js_string(js_get(value, "taskId"), NULL)) {
 		errand_error_set(e, NULL, NULL, "the value is not the tool's", ERRAND_NUL);
 		js_free(value);
 		return ERRAND_EARG;
 	}
 	if (js_string_is(js_get(value, "kind"), "foreground"))
-		rc = render_foreground(value, out);
+		rc = render_foreground(value, b->config.output_limit, out);
 	else
 		rc = render_background(value, out);
 	js_free(value);

@@ -242,7 +242,28 @@ SHELL_TEST(its_value_tells_the_task, 10000)
 				"{\"kind\":\"foreground\",\"taskId\":\"bash-1\","
 				"\"text\":\"hi\\n\",\"task\":{\"id\":\"bash-1\""));
 	assert_non_null(strstr(s->value, "\"detail\":\"exit code: 0\""));
-	assert_non_null(strstr(s->value, "\"outputLimitBytes\":10000"));
+}
+
+SHELL_TEST(its_value_has_the_public_members_only, 10000)
+{
+	static const char *const names[] = {"id",     "kind",      "label",     "status",
+					    "detail", "startedAt", "finishedAt"};
+	struct js *value = NULL;
+	const struct js *task;
+	const char *key;
+	size_t len, n = 0;
+	void *it = NULL;
+	const struct js *member;
+
+	(void)foreground(s, "echo hi");
+	assert_int_equal(js_parse(s->value, strlen(s->value), &value, NULL), 0);
+	task = js_get(value, "task");
+	while (js_next(task, &it, &key, &len, &member)) {
+		assert_true(n < sizeof(names) / sizeof(names[0]));
+		assert_string_equal(key, names[n++]);
+	}
+	assert_int_equal(n, sizeof(names) / sizeof(names[0]));
+	js_free(value);
 }
 
 SHELL_TEST(a_timeout_ends_the_task, 10000)
