@@ -18,6 +18,8 @@
 #define TRUNCATED "[output truncated]"
 /* Room for what the reply puts behind the text: a status line, a marker. */
 #define RESERVE 192
+/* At least as long as the line about what was dropped. */
+#define DROPPED_LINE 64
 /* Below it the cutting is the controller's, which sees the whole reply. */
 #define LIMIT_MIN 512
 /* Looked at to find the newest part: much of it may be escapes and progress. */
@@ -31,11 +33,11 @@
 /* A raw byte becomes at most so many of text. */
 #define GROWTH 3
 
-/* The part of the log that is looked at: contiguous, up to its end. */
+/* The part of the log that is looked at: contiguous, up to the last byte that is kept. */
 struct window {
 	struct buf raw;
 	uint64_t start, end; /* offsets in the log */
-	uint64_t lost;       /* at the end: counted, but never kept */
+	uint64_t lost;       /* behind it: counted, but never kept */
 	bool is_final;
 };
 
@@ -64,10 +66,8 @@ static int fill(const struct bash_task *t, struct window *w, uint64_t end, struc
 
 		if (rc != 0)
 			return rc;
-		if (w->raw.len == before) {
-			w->lost = end - at;
+		if (w->raw.len == before)
 			break;
-		}
 		if (from > at) {
 			buf_drop(&w->raw, before);
 			before = 0;
@@ -100,7 +100,9 @@ static void begin_cleanly(struct window *w)
 static int open_window(const struct bash_task *t, uint64_t from, uint64_t limit,
 		       struct window *w, struct err *err)
 {
-	uint64_t end = run_log_end(t->run), most = limit * WINDOW_PER_LIMIT;
+	/* In this order: what comes meanwhile must not look lost. */
+	uint64_t end = run_log_end(t->run), kept = run_log_kept_end(t->run);
+	uint64_t most = limit * WINDOW_PER_LIMIT;
 	int rc;
 
 	if (most < WINDOW_MIN)
@@ -109,10 +111,12 @@ static int open_window(const struct bash_task *t, uint64_t from, uint64_t limit,
 		most = WINDOW_MAX;
 	buf_init(&w->raw, (size_t)most);
 	w->start = from;
-	w->is_final = t->is_ended;
-	if (end > from && end - from > most)
-		w->start = end - most;
-	rc = fill(t, w, end, err);
+	if (kept > from && kept - from > most)
+		w->start = kept - most;
+	rc = fill(t, w, kept, err);
+	if (end > w->end)
+		w->lost = end - w->end;
+	w->is_final = t->is_ended || w->lost;
 	if (rc == 0 && w->start > from)
 		begin_cleanly(w);
 	return rc;
@@ -148,6 +152,8 @@ static size_t room_for_text(const struct bash_task *t, uint64_t from,
 
 	put_where(&lines, t, w->end - from);
 	put_dropped(&lines, w->end + w->lost - from);
+	if (w->lost)
+		put_dropped(&lines, w->lost);
 	return limit - RESERVE > lines.len ? limit - RESERVE - lines.len : 0;
 }
 
@@ -157,6 +163,7 @@ static void put_newest(const struct bash_task *t, uint64_t from, const struct wi
 {
 	size_t room = room_for_text(t, from, w, limit), raw = 0, at = 0;
 	uint64_t missing, cut_at;
+	bool is_in_front;
 
 	if (text->len > room) {
 		autobuf struct buf again = BUF_INIT(text->max);
@@ -167,14 +174,16 @@ static void put_newest(const struct bash_task *t, uint64_t from, const struct wi
 	}
 	cut_at = w->start + raw;
 	missing = run_log_missing(t->run, from, cut_at);
-	if (missing && missing == cut_at - from)
-		put_dropped(out, missing); /* then nothing else is left out */
+	/* Each where it belongs, if nothing else is left out or there are two of them. */
+	is_in_front = missing && (w->lost || missing == cut_at - from);
+	if (is_in_front)
+		put_dropped(out, missing);
 	buf_add(out, buf_text(text) + at, text->len - at);
 	if (w->lost)
 		put_dropped(out, w->lost);
 	if (missing == cut_at - from)
 		return;
-	if (missing)
+	if (missing && !is_in_front)
 		put_dropped(out, missing);
 	else if (out->len && out->data[out->len - 1] != '\n')
 		buf_addc(out, '\n');
@@ -192,7 +201,9 @@ static void put_tail(struct buf *out, const struct buf *text)
 static void put_limited(const struct bash_task *t, uint64_t from, const struct window *w,
 			const struct buf *text, size_t limit, struct buf *out)
 {
-	if (limit >= LIMIT_MIN && (w->start > from || text->len > limit - RESERVE)) {
+	size_t behind = RESERVE + (w->lost ? DROPPED_LINE : 0);
+
+	if (limit >= LIMIT_MIN && (w->start > from || text->len > limit - behind)) {
 		put_newest(t, from, w, text, limit, out);
 		return;
 	}

@@ -95,17 +95,28 @@ static bool find_piece(const struct run_task *t, uint64_t at, struct piece *ret)
 	return find_segment(t, at, ret);
 }
 
-uint64_t run_log_end(struct run_task *t)
+uint64_t run_log_kept_end(const struct run_task *t)
 {
-	uint64_t end = t->phase == RUN_ENDED ? t->seen : 0;
+	uint64_t end = 0;
 	struct piece p;
 
 	if (t->phase == RUN_PLANNED)
 		return 0;
-	if (look_at(t, PROTO_OUT, 0, &p) && p.end > end)
+	if (look_at(t, PROTO_OUT, 0, &p))
 		end = p.end;
-	if (end >= t->log_head && find_segment(t, UINT64_MAX, &p) && p.end > end)
+	/* Without its front there may still be a tail. */
+	if ((end == 0 || end >= t->log_head) && find_segment(t, UINT64_MAX, &p) &&
+	    p.end > end)
 		end = p.end;
+	return end;
+}
+
+uint64_t run_log_end(struct run_task *t)
+{
+	uint64_t end = run_log_kept_end(t);
+
+	if (t->phase == RUN_ENDED && t->seen > end)
+		end = t->seen;
 	if (end > t->log_known)
 		t->log_known = end;
 	return t->log_known;

@@ -106,6 +106,8 @@ void run_kill(struct run_task *t);
 
 /* The log. Offsets count every byte the task ever printed. */
 uint64_t run_log_end(struct run_task *t);
+/* Behind the last byte that is still there; 0: none is. */
+uint64_t run_log_kept_end(const struct run_task *t);
 /*
  * Append up to @max bytes from offset @from to @out. *@ret_from is where they really begin:
  * later than @from if what stood there was dropped or never kept.

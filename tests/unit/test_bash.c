@@ -554,6 +554,114 @@ SHELL_TEST(a_flood_says_what_was_dropped, 10000)
 			 10000000 + 10000000 / 99);
 }
 
+/* In a shell whose logs are capped: what the model sees of "seq 1 200000". */
+static const char *read_capped(struct shell *s, uint64_t limit, uint64_t head,
+			       uint64_t tail)
+{
+	struct bash_config c;
+
+	*s = (struct shell){0};
+	c = config_of(s, limit);
+	c.log_head = head;
+	c.log_tail = tail;
+	s->w = fresh_world();
+	shell_open(s, &c);
+	background(s, "seq 1 200000"); /* 1288895 bytes */
+	return output(s, "bash-1", true);
+}
+
+TEST(of_a_log_without_a_tail_the_newest_kept_part_is_shown)
+{
+	struct shell s;
+	const char *where, *text = read_capped(&s, 10000, 50000, 0), *dropped;
+	unsigned long n;
+
+	n = left_out(text, &where);
+	dropped = strstr(text, "\n[1238895 bytes were dropped]\n[");
+	assert_non_null(dropped);
+	assert_int_equal(n + (size_t)(dropped - text), 50000);
+	assert_true(begins_with(where, "errand logs bash-1]\n[output truncated]\n[status"));
+	assert_true(strlen(text) > 9000 && strlen(text) <= 10000);
+	assert_string_equal(output(&s, "bash-1", false),
+			    "(no new output)\n[status: completed, exit code: 0]");
+	shell_close(&s);
+}
+
+TEST(a_kept_part_that_fits_is_followed_by_what_was_dropped)
+{
+	struct shell s;
+
+	assert_string_equal(read_capped(&s, 10000, 8, 0),
+			    "1\n2\n3\n4\n[1288887 bytes were dropped]\n"
+			    "[status: completed, exit code: 0]");
+	shell_close(&s);
+	assert_string_equal(read_capped(&s, 10000, 0, 0),
+			    "[1288895 bytes were dropped]\n"
+			    "[status: completed, exit code: 0]");
+	shell_close(&s);
+}
+
+TEST(a_kept_part_as_large_as_the_reply_is_cut_and_counted)
+{
+	const char *where, *text, *dropped;
+
+	for (uint64_t head = 9700; head < 10000; head += 7) {
+		struct shell s;
+		unsigned long n = 0;
+
+		text = read_capped(&s, 10000, head, 0);
+		assert_true(strlen(text) <= 10000);
+		dropped = strstr(text, " bytes were dropped]\n");
+		assert_non_null(dropped);
+		while (dropped[-1] != '[')
+			dropped--;
+		assert_int_equal(strtoul(dropped, NULL, 10), 1288895 - head);
+		if (strstr(text, "left out"))
+			n = left_out(text, &where);
+		/* In front of the line stands a newline of the text, or one of its own. */
+		assert_in_range(n + (size_t)(dropped - 1 - text), head, head + 1);
+		shell_close(&s);
+	}
+}
+
+/* Its end is cut off from outside, as a full disk does it; its front has a gap as well. */
+SHELL_TEST(a_gap_in_front_and_one_behind_have_a_line_each, 10000)
+{
+	const char *text, *second, *where;
+	uint64_t first = UINT64_MAX, start;
+	unsigned long front, behind, n;
+	struct dirent *e;
+	DIR *dir;
+
+	background(s, "seq 1 2000000; head -c 5000000 /dev/zero | tr '\\0' x");
+	shell_until(s, s->ended == 1);
+	dir = opendir(only_folder(s->w));
+	assert_non_null(dir);
+	while ((e = readdir(dir))) {
+		if (strncmp(e->d_name, PROTO_OUT_TAIL, 4) != 0)
+			continue;
+		start = strtoull(e->d_name + 4, NULL, 10);
+		first = start < first ? start : first;
+	}
+	rewinddir(dir);
+	while ((e = readdir(dir)))
+		if (strncmp(e->d_name, PROTO_OUT_TAIL, 4) == 0 &&
+		    strtoull(e->d_name + 4, NULL, 10) != first)
+			assert_int_equal(unlinkat(dirfd(dir), e->d_name, 0), 0);
+	(void)closedir(dir);
+	text = output(s, "bash-1", true);
+	n = left_out(text, &where);
+	front = strtoul(text + 1, NULL, 10);
+	assert_true(begins_with(strchr(text, ' '), " bytes were dropped]\n"));
+	assert_int_equal(front, first - (1 << 20));
+	second = strstr(text, "\n[");
+	behind = strtoul(second + 2, NULL, 10);
+	assert_true(begins_with(strchr(second, ' '), " bytes were dropped]\n["));
+	assert_int_equal(front + behind + n + (size_t)(second - strchr(text, '\n') - 1),
+			 14888896 + 5000000);
+	assert_true(strlen(text) > 9000 && strlen(text) <= 10000);
+}
+
 SHELL_TEST(a_character_is_never_split_between_two_reads, 10000)
 {
 	autobuf struct buf all = BUF_INIT(10000);
