@@ -119,8 +119,9 @@ void log_write(struct log *l, const char *bytes, size_t len)
 void log_remove(const struct log *l)
 {
 	(void)unlink(PROTO_OUT);
-	if (l->tail_fd < 0)
+	if (!l->tail_cap)
 		return;
+	/* Not all of them need be there, nor one be open: a segment may have failed. */
 	for (uint64_t at = l->tail_first; at <= l->tail_open; at += l->segment)
 		(void)unlink(segment_name(at).text);
 }

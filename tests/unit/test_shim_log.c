@@ -200,3 +200,24 @@ TASK_TEST(a_planted_file_is_not_written_through)
 	(void)read_text(victim, text, sizeof(text));
 	assert_string_equal(text, "mine");
 }
+
+TASK_TEST(a_discarded_log_goes_though_a_segment_of_it_failed)
+{
+	const char *sleep = own_sleep();
+	char command[256];
+	const char *argv[] = {"bash", "-c", command, NULL};
+	struct run_spec spec = spec_of(w, argv);
+	struct job j;
+
+	/* The third of its segments cannot be made; the pipe does not hold what comes after. */
+	(void)snprintf(command, sizeof(command),
+		       "cd /proc/$PPID/cwd && : >out.131172; cd /;"
+		       "head -c 200000 /dev/zero; exec %s",
+		       sleep);
+	spec.log_head = 100;
+	spec.log_tail = 8 << 16;
+	job_start_spec(w, &j, &spec);
+	wait_until(w, count_alive(sleep) == 1);
+	run_leave(w->run);
+	wait_until(w, only_folder(w)[0] == 0);
+}
