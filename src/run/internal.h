@@ -27,6 +27,7 @@ struct run {
 	char *shim;
 	uint8_t boot_id[16];
 	int oom_score_adj; /* of the tasks */
+	bool is_leaving;
 	struct map by_id;
 	uint64_t last_id;
 	struct list planned, live, silent, ended; /* of run_task.node */

@@ -16,7 +16,7 @@
 #include "run/internal.h"
 
 #define EVENTS_PER_TURN 64
-/* Deleting folders must not hold up a host that is leaving. */
+/* Deleting folders must not hold up a host that is leaving: the next one sweeps. */
 #define LEAVE_BUDGET_MS 30
 /* A task is a better victim of the out-of-memory killer than its host. */
 #define OOM_RAISE 100
@@ -415,8 +415,10 @@ const char *run_uid(const struct run_task *t)
 
 void run_drop(struct run_task *t)
 {
-	/* A shim that is still there sweeps what it stays for, and deletes the folder. */
-	if (t->phase == RUN_ENDED && !tell_kill(t, PROTO_KILL_DISCARD))
+	/* A shim that is still there sweeps what it stays for, and deletes the folder. Once the
+	 * host leaves, all has been said, and each deletion would hold it up. */
+	if (t->phase == RUN_ENDED && !t->run->is_leaving &&
+	    !tell_kill(t, PROTO_KILL_DISCARD))
 		run_remove_folder(t->run, t->uid);
 	forget(t);
 }
@@ -425,6 +427,7 @@ void run_leave(struct run *r)
 {
 	int64_t until_ms = clock_mono_ms() + LEAVE_BUDGET_MS;
 
+	r->is_leaving = true;
 	/* One that does not take it has just ended, or died: the folder tells a later host. */
 	list_each(node, &r->live)(void)
 		tell_kill(list_entry(node, struct run_task, node), PROTO_KILL_DISCARD);

@@ -122,5 +122,6 @@ const char *run_log_path(struct run_task *t);
 /* Forget an ended task, delete its folder and sweep what outlived it; a live one is only
  * forgotten. */
 void run_drop(struct run_task *t);
-/* The host leaves: every live task is asked to end and to delete its folder. Quick. */
+/* The host leaves: every live task is asked to end and to delete its folder. Quick, as
+ * run_drop() is from then on: it only forgets. What is left is for the next host. */
 void run_leave(struct run *r);

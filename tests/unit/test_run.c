@@ -279,6 +279,21 @@ TASK_TEST(a_host_that_leaves_takes_tasks_and_folders_along)
 	assert_int_equal(count_alive(sleep), 0);
 }
 
+TASK_TEST(a_host_that_has_left_only_forgets)
+{
+	char folder[4096];
+	struct job j;
+
+	job_run(w, &j, "echo $PPID");
+	wait_until(w, !is_alive(shim_of(&j)));
+	(void)snprintf(folder, sizeof(folder), "%s", only_folder(w));
+	run_leave(w->run);
+	/* It had time for this one; as if it had not. */
+	assert_int_equal(mkdir(folder, 0700), 0);
+	run_drop(j.task);
+	assert_string_equal(only_folder(w), folder);
+}
+
 /* ---- the shim goes ---- */
 
 TASK_TEST(a_killed_shim_means_lost_and_its_tree_is_swept)
