@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "base/limits.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "run/bash_internal.h"
 
 /* ---- the environment ---- */
@@ -157,14 +158,29 @@ void bash_sweep(struct bash *b, const char *id, size_t len)
 	}
 }
 
+/* A label is the command, or its beginning: a list of many long ones has to fit a reply. */
+#define LABEL_MAX KIB(4)
+
+static void put_label(struct buf *out, const struct bash_request *request)
+{
+	static const char ellipsis[] = "\xe2\x80\xa6";
+	size_t len = request->command_len;
+
+	if (len > LABEL_MAX)
+		len = utf8_head(request->command, len, LABEL_MAX - strlen(ellipsis));
+	buf_add(out, request->command, len);
+	if (len < request->command_len)
+		buf_adds(out, ellipsis);
+}
+
 static int start_task(struct bash_task *t, const struct bash_request *request,
 		      errand_text **ret_id, errand_error **ret_err)
 {
 	struct bash *b = t->bash;
+	autobuf struct buf label = BUF_INIT(LABEL_MAX);
 	struct errand_task_spec spec = {
 		.size = sizeof(spec),
 		.kind = {"bash", 4},
-		.label = {request->command, request->command_len},
 		.limit_json = {b->limit_json, ERRAND_NUL},
 		.owner = t->owner,
 		.producer =
@@ -180,8 +196,12 @@ static int start_task(struct bash_task *t, const struct bash_request *request,
 	errand_task task;
 	const char *id;
 	size_t len;
-	int rc = errand_task_start(b->host, &spec, &task, ret_id, ret_err);
+	int rc;
 
+	put_label(&label, request);
+	spec.label.ptr = buf_text(&label);
+	spec.label.len = label.len;
+	rc = errand_task_start(b->host, &spec, &task, ret_id, ret_err);
 	if (rc < 0)
 		return rc; /* @t has been destroyed */
 	id = errand_text_data(*ret_id, &len);

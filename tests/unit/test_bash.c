@@ -402,6 +402,35 @@ SHELL_TEST(a_shim_that_dies_is_told, 10000)
 			    "(no output)\n[failed: lost: the supervisor was killed]");
 }
 
+SHELL_TEST(a_long_command_is_a_label_up_to_its_limit, 0)
+{
+	autobuf struct buf command = BUF_INIT(1 << 20);
+	struct js *value = NULL;
+	const char *label;
+	size_t len;
+
+	for (size_t at = 0; at < 4; at++) { /* the cut meets every byte of a character */
+		buf_clear(&command);
+		buf_adds(&command, "true ");
+		buf_add(&command, "xxx", at);
+		for (int i = 0; i < 1200; i++)
+			buf_adds(&command, "\xf0\x9f\x8e\x89");
+		(void)foreground(s, buf_text(&command));
+		assert_int_equal(js_parse(s->value, strlen(s->value), &value, NULL), 0);
+		label = js_string(js_get(js_get(value, "task"), "label"), &len);
+		assert_in_range(len, 4093, 4096);
+		assert_memory_equal(label, command.data, len - 3);
+		assert_true(ends_with(label, "\xf0\x9f\x8e\x89\xe2\x80\xa6"));
+		js_free(value);
+	}
+	buf_clear(&command);
+	buf_adds(&command, "true ");
+	while (command.len < 4096)
+		buf_addc(&command, 'x');
+	(void)foreground(s, buf_text(&command));
+	assert_non_null(strstr(s->value, buf_text(&command)));
+}
+
 /* ---- bad calls ---- */
 
 SHELL_TEST(bad_arguments_have_their_texts, 10000)
