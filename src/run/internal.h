@@ -42,6 +42,8 @@ struct run_task {
 	char uid[PROTO_UID_LEN + 1];
 	struct buf spec; /* only while planned */
 	bool is_kill_asked;
+	pid_t shim_pid;      /* 0: it has not said hello */
+	uint64_t shim_ticks; /* when it had that number */
 	run_end_fn fn;
 	void *ud;
 
@@ -80,6 +82,8 @@ bool run_connect(struct run_task *t);
 /* lost.c: begin, and go on when retry_ms has come. Settles when it knows. */
 void run_lost_begin(struct run_task *t);
 void run_lost_look(struct run_task *t, int64_t mono_ms);
+/* SIGCONT to the shim: its own task may have stopped it. */
+void run_wake(const struct run_task *t);
 /* SIGKILL to every process with ERRAND_TASK=@uid that was born since @ticks. Returns how
  * many there were; *@ret_pid is one of them. */
 unsigned run_lost_sweep(const char *uid, uint64_t ticks, int32_t *ret_pid);

@@ -89,6 +89,33 @@ static bool kill_if_ours(pid_t pid, uint64_t ticks, const char *variable, char *
 	       syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0) == 0;
 }
 
+/* Who had the number at that time, and was there before, is the same one. */
+static void continue_if_born_by(pid_t pid, uint64_t ticks)
+{
+	autoclose int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	uint64_t since = living_since(pid);
+
+	if (fd >= 0 && since != 0 && since <= ticks)
+		(void)syscall(SYS_pidfd_send_signal, fd, SIGCONT, NULL, 0);
+}
+
+/* One that was stopped before its hello may still have left a record. */
+void run_wake(const struct run_task *t)
+{
+	char path[PROTO_UID_LEN + 16];
+	struct proto_record record;
+	autoclose int fd = -1;
+
+	if (t->shim_pid > 0) {
+		continue_if_born_by(t->shim_pid, t->shim_ticks);
+		return;
+	}
+	(void)snprintf(path, sizeof(path), "%s/%s", t->uid, PROTO_STATUS);
+	fd = openat(t->run->tasks_fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd >= 0 && proto_read_status(fd, &record) == 0 && record.shim_pid > 0)
+		continue_if_born_by(record.shim_pid, record.shim_ticks);
+}
+
 unsigned run_lost_sweep(const char *uid, uint64_t ticks, int32_t *ret_pid)
 {
 	char variable[16 + PROTO_UID_LEN];

@@ -217,14 +217,22 @@ void run_settle_record(struct run_task *t, const struct proto_record *record)
 
 /* ---- the sockets ---- */
 
-/* False: there is no shim that could take it; its socket's end, or its folder, says why. */
+/*
+ * False: there is no shim that could take it; its socket's end, or its folder, says why. A
+ * stopped one takes it, too, and is to obey.
+ */
 static bool tell_kill(const struct run_task *t, uint32_t flags)
 {
 	struct proto_packet p = {.type = PROTO_MSG_KILL, .kill_flags = flags};
 	uint8_t bytes[PROTO_PACKET_MAX];
 	size_t len = proto_put_packet(bytes, &p);
 
-	return t->sock >= 0 && send(t->sock, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT) > 0;
+	bool is_taken = t->sock >= 0 &&
+			send(t->sock, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT) > 0;
+
+	if (t->sock >= 0)
+		run_wake(t);
+	return is_taken;
 }
 
 static void on_hang_up(struct run_task *t)
@@ -254,9 +262,14 @@ static bool receive(struct run_task *t)
 	}
 	t->is_tried = false;
 	t->pause_ms = 0;
-	if (proto_get_packet(bytes, (size_t)n, &p) != 0 || p.type != PROTO_MSG_ENDED ||
-	    t->phase != RUN_LIVE)
-		return true; /* hello, or what a newer shim has to say */
+	if (proto_get_packet(bytes, (size_t)n, &p) != 0)
+		return true; /* what a newer shim has to say */
+	if (p.type == PROTO_MSG_HELLO) {
+		t->shim_pid = p.hello.shim_pid;
+		t->shim_ticks = p.hello.ticks;
+	}
+	if (p.type != PROTO_MSG_ENDED || t->phase != RUN_LIVE)
+		return true;
 	run_settle_record(t, &p.ended);
 	return false;
 }

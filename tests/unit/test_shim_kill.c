@@ -2,6 +2,8 @@
 /* Kills: the whole tree, with grace, then without; and nothing but the tree. */
 #include "tasks.h"
 
+#include "run/internal.h"
+
 static void expect_killed_by(const struct job *j, int sig)
 {
 	assert_int_equal(j->end.cause, RUN_KILL);
@@ -229,4 +231,95 @@ TASK_TEST(a_stranger_beside_the_tree_lives)
 	assert_int_equal(count_alive(sleep), 1);
 	kill_and_wait(w, &a);
 	assert_int_equal(count_alive(sleep), 0);
+}
+
+/* ---- a shim that has been stopped ---- */
+
+static bool is_stopped(long pid)
+{
+	char path[64], line[512];
+	const char *at;
+
+	(void)snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
+	if (!read_text(path, line, sizeof(line)))
+		return false;
+	at = strrchr(line, ')');
+	return at && at[2] == 'T';
+}
+
+/* A task that stops its own shim, before or after that has said hello. */
+static void start_stopping(struct world *w, struct job *j, const char *sleep)
+{
+	const char *argv[] = {"bash", "-c", "kill -STOP $PPID; exec $SLEEP", NULL};
+	char variable[80];
+	const char *env[] = {"PATH=/bin:/usr/bin", variable, NULL};
+	struct run_spec spec = spec_of(w, argv);
+
+	(void)snprintf(variable, sizeof(variable), "SLEEP=%s", sleep);
+	w->context.env = env;
+	job_start_spec(w, j, &spec);
+	wait_until(w, count_alive(sleep) == 1);
+}
+
+static long shim_on_record(const struct world *w)
+{
+	struct proto_record r;
+
+	read_status(only_folder(w), &r);
+	return r.shim_pid;
+}
+
+TASK_TEST(a_task_that_stops_its_shim_is_killed_all_the_same)
+{
+	const char *sleep = own_sleep();
+	struct job j;
+
+	start_stopping(w, &j, sleep);
+	assert_true(is_stopped(shim_on_record(w)));
+	kill_and_wait(w, &j);
+	expect_killed_by(&j, SIGTERM);
+	assert_int_equal(count_alive(sleep), 0);
+}
+
+TASK_TEST(a_shim_that_is_stopped_before_its_host_knows_it_obeys_too)
+{
+	const char *sleep = own_sleep();
+	struct job j;
+
+	start_stopping(w, &j, sleep);
+	j.task->shim_pid = 0;
+	kill_and_wait(w, &j);
+	expect_killed_by(&j, SIGTERM);
+}
+
+TASK_TEST(a_stopped_shim_goes_when_its_host_leaves)
+{
+	const char *sleep = own_sleep();
+	struct job j;
+
+	start_stopping(w, &j, sleep);
+	run_leave(w->run);
+	wait_until(w, count_alive(sleep) == 0);
+	wait_until(w, only_folder(w)[0] == 0);
+}
+
+TASK_TEST(who_has_got_the_number_of_a_shim_is_left_alone)
+{
+	struct job j;
+	pid_t other;
+
+	job_start(w, &j, "exec sleep 60");
+	wait_until(w, j.task->shim_pid != 0);
+	other = fork();
+	assert_true(other >= 0);
+	if (other == 0) {
+		(void)raise(SIGSTOP);
+		_exit(0);
+	}
+	wait_until(w, is_stopped(other));
+	j.task->shim_pid = other;
+	j.task->shim_ticks = 1;
+	kill_and_wait(w, &j);
+	assert_true(is_stopped(other));
+	(void)kill(other, SIGKILL);
 }
