@@ -55,7 +55,11 @@ struct run_task {
 	int64_t retry_ms, pause_ms; /* SILENT: the next look */
 	bool is_tried;              /* connected, and nothing heard since */
 	unsigned rounds;            /* of the sweep; 0: it has not begun */
-	struct proto_record last;   /* what the status said before */
+	int64_t give_up_ms;         /* 0: its folder could be looked into */
+	const char *shut_name;      /* the last file of it that could not be opened, */
+	int shut_errno;             /* and why */
+	bool is_given_up;
+	struct proto_record last; /* what the status said before */
 };
 
 /* plan.c: check @spec and write it down. */

@@ -6,7 +6,8 @@
  * end in `status` is the truth. Without one, the lock decides: held, the shim is on its way
  * into this world or out of it (its descriptors close one by one), so look again; free,
  * nobody will ever write that record. Then the folder is declared void, so that a shim that
- * comes late starts nothing, and what a dead one left is swept.
+ * comes late starts nothing, and what a dead one left is swept. If there is no way to that
+ * lock, time decides.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,6 +29,8 @@
 /* The killed need a moment to go; what forks faster than this is not stopped by it. */
 #define SWEEP_PAUSE_MS 10
 #define SWEEP_ROUNDS 100
+/* How long a folder may be closed to us before its task is given up. */
+#define GIVE_UP_MS 2000
 
 /* ---- what is left of the tree ---- */
 
@@ -145,13 +148,21 @@ unsigned run_lost_sweep(const char *uid, uint64_t ticks, int32_t *ret_pid)
 
 /* ---- what happened ---- */
 
-static bool open_file(const struct run_task *t, const char *name, int *ret_fd)
+/* For a look, what is there already can also be had where nothing may be written. */
+static bool open_file(struct run_task *t, const char *name, int *ret_fd)
 {
 	char path[PROTO_UID_LEN + 16];
+	int errnum;
 
 	(void)snprintf(path, sizeof(path), "%s/%s", t->uid, name);
 	*ret_fd = openat(t->run->tasks_fd, path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
 			 0600);
+	if (*ret_fd >= 0)
+		return true;
+	errnum = errno;
+	*ret_fd = openat(t->run->tasks_fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	t->shut_name = name;
+	t->shut_errno = errnum;
 	return *ret_fd >= 0;
 }
 
@@ -191,6 +202,17 @@ static bool is_of_another_boot(const struct run_task *t)
 	       memcmp(t->run->boot_id, unknown, sizeof(unknown)) != 0;
 }
 
+static void settle_swept(struct run_task *t)
+{
+	char why[128] = "the supervisor was killed";
+
+	if (t->is_given_up)
+		(void)snprintf(why, sizeof(why),
+			       "no supervisor, and '%s' cannot be had: %s", t->shut_name,
+			       strerror(t->shut_errno));
+	settle_lost(t, why);
+}
+
 /* Once more until a round finds nobody. */
 static void sweep(struct run_task *t, int64_t mono_ms)
 {
@@ -198,23 +220,30 @@ static void sweep(struct run_task *t, int64_t mono_ms)
 
 	if (run_lost_sweep(t->uid, t->last.shim_ticks, &pid) == 0 ||
 	    ++t->rounds > SWEEP_ROUNDS) {
-		settle_lost(t, "the supervisor was killed");
+		settle_swept(t);
 		return;
 	}
 	t->retry_ms = mono_ms + SWEEP_PAUSE_MS;
+}
+
+/* A shim that comes late starts nothing. */
+static void remove_spec(const struct run_task *t)
+{
+	char spec[PROTO_UID_LEN + 16];
+
+	(void)snprintf(spec, sizeof(spec), "%s/%s", t->uid, PROTO_SPEC);
+	(void)unlinkat(t->run->tasks_fd, spec, 0);
 }
 
 /* A shim writes a record before it forks: none, and nothing was ever run. */
 static void declare_void(struct run_task *t, int status, int64_t mono_ms)
 {
 	bool was_begun = t->last.shim_pid != 0, is_old = is_of_another_boot(t);
-	char spec[PROTO_UID_LEN + 16];
 
 	t->last.state = PROTO_VOID;
 	if (proto_write_status(status, &t->last) == 0)
 		(void)fdatasync(status);
-	(void)snprintf(spec, sizeof(spec), "%s/%s", t->uid, PROTO_SPEC);
-	(void)unlinkat(t->run->tasks_fd, spec, 0);
+	remove_spec(t);
 	if (!was_begun) {
 		settle_lost(t, "it never ran");
 	} else if (is_old) {
@@ -225,20 +254,59 @@ static void declare_void(struct run_task *t, int status, int64_t mono_ms)
 	}
 }
 
+/* This process' own need says nothing about a shim, and it passes. */
+static bool is_own_need(int errnum)
+{
+	return errnum == EMFILE || errnum == ENFILE || errnum == ENOMEM;
+}
+
+/*
+ * A shim that has the lock could have opened it, and nobody listens: after some time, or
+ * when the end is wanted anyway, that is proof enough.
+ */
+static void look_was_refused(struct run_task *t, int64_t mono_ms)
+{
+	if (t->shut_errno == ENOENT) {
+		settle_lost(t, "the run folder is gone");
+		return;
+	}
+	if (t->give_up_ms == 0)
+		t->give_up_ms = mono_ms + GIVE_UP_MS;
+	if (is_own_need(t->shut_errno) || (!t->is_kill_asked && mono_ms < t->give_up_ms)) {
+		look_later(t, mono_ms);
+		return;
+	}
+	t->is_given_up = true;
+	remove_spec(t);
+	t->rounds = 1;
+	sweep(t, mono_ms);
+}
+
+/* 1: the lock is ours, 0: it is held, -1: nobody can tell. */
+static int take_lock(struct run_task *t, int lock)
+{
+	if (flock(lock, LOCK_EX | LOCK_NB) == 0)
+		return 1;
+	t->shut_name = PROTO_LOCK;
+	t->shut_errno = errno;
+	return errno == EWOULDBLOCK ? 0 : -1;
+}
+
 static void find_out(struct run_task *t, int64_t mono_ms)
 {
 	autoclose int lock = -1, status = -1;
+	int is_ours = -1;
 
 	if (run_connect(t))
 		return;
-	if (!open_file(t, PROTO_LOCK, &lock) || !open_file(t, PROTO_STATUS, &status)) {
-		if (errno == ENOENT)
-			settle_lost(t, "the run folder is gone");
-		else
-			look_later(t, mono_ms);
+	if (open_file(t, PROTO_LOCK, &lock) && open_file(t, PROTO_STATUS, &status))
+		is_ours = take_lock(t, lock);
+	if (is_ours < 0) {
+		look_was_refused(t, mono_ms);
 		return;
 	}
-	if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
+	t->give_up_ms = 0;
+	if (!is_ours) {
 		look_later(t, mono_ms);
 		return;
 	}

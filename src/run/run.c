@@ -418,6 +418,8 @@ void run_tell_kill(struct run_task *t)
 void run_kill(struct run_task *t)
 {
 	t->is_kill_asked = true;
+	if (t->phase == RUN_SILENT)
+		t->retry_ms = clock_mono_ms(); /* now there is less to wait for */
 	run_tell_kill(t);
 }
 

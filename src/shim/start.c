@@ -54,31 +54,29 @@ static bool own_signals(struct shim *s)
 	return s->signal_fd >= 0;
 }
 
-static bool own_descriptors(struct shim *s)
+static bool own_descriptors(void)
 {
 	(void)syscall(SYS_close_range, PROTO_FIRST_FREE_FD, ~0U, 0);
 	if (fchdir(PROTO_FOLDER_FD) != 0)
 		return false;
 	(void)close(PROTO_FOLDER_FD); /* the current folder is enough */
-	if (fcntl(PROTO_HOST_FD, F_SETFD, FD_CLOEXEC) != 0)
-		return false;
-	for (unsigned i = 1; i < SHIM_HOSTS; i++)
-		s->host_fds[i] = -1;
-	s->host_fds[0] = PROTO_HOST_FD;
-	return true;
+	return fcntl(PROTO_HOST_FD, F_SETFD, FD_CLOEXEC) == 0;
 }
 
 static bool own_process(struct shim *s)
 {
 	s->output_fd = s->report_fd = s->status_fd = -1;
 	s->timer_ms = s->deadline_ms = INT64_MAX;
+	/* First of all: whatever fails from here on, the host is told. */
+	for (unsigned i = 1; i < SHIM_HOSTS; i++)
+		s->host_fds[i] = -1;
+	s->host_fds[0] = PROTO_HOST_FD;
 	(void)setsid(); /* fails if it is done already */
 	(void)umask(077);
-	return own_descriptors(s) && own_signals(s) &&
-	       prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
+	return own_descriptors() && own_signals(s) && prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
 }
 
-/* False: another shim is at work here, or a host that declares this folder void. */
+/* EWOULDBLOCK: another shim is at work here, or a host that declares this folder void. */
 static bool take_lock(struct shim *s)
 {
 	s->lock_fd = open(PROTO_LOCK, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -227,7 +225,8 @@ static bool fork_task(struct shim *s)
 	return true;
 }
 
-/* The task ends before it began; that is an end like others. */
+/* The task ends before it began; that is an end like others, but for the record: without
+ * lock or status there is none, and only the host that listens knows. */
 static bool fail(struct shim *s, const char *what)
 {
 	(void)snprintf(s->record.why, sizeof(s->record.why), "%s: %s", what,
@@ -239,12 +238,26 @@ static bool fail(struct shim *s, const char *what)
 	return false;
 }
 
+/* Nobody will read the spec any more, and it holds the client's environment. */
+static bool fail_unlocked(struct shim *s)
+{
+	int errnum = errno;
+
+	if (errnum == EWOULDBLOCK)
+		return false;
+	(void)unlink(PROTO_SPEC);
+	errno = errnum;
+	return fail(s, "cannot take the lock of the run folder");
+}
+
 bool shim_start(struct shim *s)
 {
 	struct text spec;
 
-	if (!own_process(s) || !take_lock(s))
-		return false;
+	if (!own_process(s))
+		return fail(s, "cannot set up the supervisor");
+	if (!take_lock(s))
+		return fail_unlocked(s);
 	s->record.shim_pid = getpid();
 	s->record.shim_ticks = boot_ticks();
 	s->record.state = PROTO_STARTING;

@@ -139,3 +139,30 @@ TASK_TEST(a_full_disk_stops_the_log_and_not_the_task)
 	read_status(only_folder(w), &r);
 	assert_int_equal(r.log_errno, ENOSPC);
 }
+
+TASK_TEST(a_shim_that_cannot_begin_says_why)
+{
+	static const struct {
+		const char *fault, *why;
+	} rows[] = {
+		{"fail fchdir 1 5", "cannot set up the supervisor: Input/output error"},
+		{"fail signalfd 1 24", "cannot set up the supervisor: Too many open files"},
+		{"fail open64 1 28",
+		 "cannot take the lock of the run folder: No space left on device"},
+		{"fail flock 1 37",
+		 "cannot take the lock of the run folder: No locks available"},
+		{"fail pwrite64 1 28", "cannot write the status: No space left on device"},
+		{"fail epoll_create1 1 24", "cannot start a process: Too many open files"},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct job j;
+
+		world_fault(w, rows[i].fault);
+		job_run(w, &j, "exit 3");
+		assert_true(has_happened(w));
+		assert_int_equal(j.end.cause, RUN_NOT_STARTED);
+		assert_string_equal(j.end.why, rows[i].why);
+		run_drop(j.task);
+	}
+}

@@ -360,3 +360,68 @@ TASK_TEST(a_forgotten_live_task_runs_on)
 	assert_int_equal(WEXITSTATUS(r.wait_status), 2);
 	assert_int_equal(j.ends, 0);
 }
+
+/* ---- a shim that cannot begin ---- */
+
+/* From now on a run folder has a lock that nobody can open, and the shims of @w do @then. */
+static void world_without_locks(struct world *w, const char *then)
+{
+	char path[128], text[4400];
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "%s/shim", w->folder);
+	(void)snprintf(text, sizeof(text),
+		       "#!/bin/sh\ncd /proc/self/fd/3 && /bin/ln -s /no/such lock; %s\n",
+		       then);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	assert_int_equal(close(fd), 0);
+	run_free(w->run);
+	assert_int_equal(run_new(w->folder, path, &w->run, NULL), 0);
+}
+
+TASK_TEST(a_shim_without_a_lock_tells_its_host_why)
+{
+	char then[4200];
+	struct job j;
+
+	(void)snprintf(then, sizeof(then), "exec %s", shim_path());
+	world_without_locks(w, then);
+	job_run(w, &j, "true");
+	assert_int_equal(j.end.cause, RUN_NOT_STARTED);
+	assert_string_equal(j.end.why, "cannot take the lock of the run folder: Too many "
+				       "levels of symbolic links");
+	assert_false(exists(only_folder(w), PROTO_SPEC));
+	run_drop(j.task);
+	assert_string_equal(only_folder(w), "");
+}
+
+TASK_TEST(where_no_lock_can_be_had_a_task_ends_in_a_bounded_time)
+{
+	int64_t before = clock_mono_ms();
+	struct job j;
+
+	world_without_locks(w, "exit 1");
+	job_run(w, &j, "true");
+	assert_int_equal(j.end.cause, RUN_LOST);
+	assert_string_equal(j.end.why, "no supervisor, and 'lock' cannot be had: Too "
+				       "many levels of symbolic links");
+	assert_in_range(clock_mono_ms() - before, 1900, 10000);
+	assert_false(exists(only_folder(w), PROTO_SPEC));
+}
+
+TASK_TEST(where_no_lock_can_be_had_a_kill_ends_a_task_at_once)
+{
+	int64_t before;
+	struct job j;
+
+	world_without_locks(w, "exit 1");
+	before = clock_mono_ms();
+	job_start(w, &j, "true");
+	wait_until(w, run_deadline(w->run) != INT64_MAX);
+	run_kill(j.task);
+	job_wait(w, &j);
+	assert_int_equal(j.end.cause, RUN_LOST);
+	assert_true(clock_mono_ms() - before < 1900);
+}
