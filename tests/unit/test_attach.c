@@ -25,13 +25,24 @@ static void attach(struct world *w, struct job *j)
 		fail_msg("%s", err.msg);
 }
 
-/* A task of a host that is dead, behind a gate. */
+static bool has_printed(const struct world *w)
+{
+	char path[4200];
+	struct stat st;
+
+	(void)snprintf(path, sizeof(path), "%s/%s", only_folder(w), PROTO_OUT);
+	return stat(path, &st) == 0 && st.st_size > 0;
+}
+
+/* A task of a host that is dead, behind a gate. Before it runs, the next host might come
+ * first to its lock. */
 static void leave_behind(struct world *w, const char *last)
 {
 	char command[512];
 
 	(void)snprintf(command, sizeof(command), "echo before; %s; %s", gate_shut(w), last);
 	assert_int_equal(host_that_dies(w->folder, command, kill_self), SIGKILL);
+	wait_until(w, has_printed(w));
 }
 
 TASK_TEST(a_living_task_is_attached_and_its_end_is_heard)
