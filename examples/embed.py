@@ -47,7 +47,7 @@ Read = CFUNCTYPE(c_int, c_void_p, Id, c_uint64, c_void_p, POINTER(c_uint64), c_v
 
 class HostOptions(Structure):
     _fields_ = [("size", c_uint32), ("abi", c_uint32), ("config_json", Str)] + [
-        (name, c_void_p) for name in ("warn", "message_id", "ud", "destroy", "alloc",
+        (name, c_void_p) for name in ("warn", "message_id", "journal", "ud", "destroy", "alloc",
                                       "resize", "dealloc", "mem_ud", "oom")]
 
 

@@ -162,6 +162,25 @@ struct errand_host_options {
 	void (*warn)(void *ud, const char *text, size_t len);
 	/* PURE. A fresh message id; the library has no entropy of its own. NULL: m1, m2, ... */
 	void (*message_id)(void *ud, errand_sink *out);
+	/*
+	 * PURE; may be NULL. Every durable fact, in order, as one JSON object, for
+	 * errand_restore(). Make them durable in one transaction after errand_run() returned
+	 * (or a call of yours that changed something) and before anything that it produced
+	 * leaves your process. By "fact":
+	 *   "agent"    {"agent","session","wakes"}       "agent-gone" {"agent"}
+	 *   "counter"  {"kind","counter"}
+	 *   "task"     {"task","kind","ordinal","label","agent"?,"outputLimitBytes"?,"status",
+	 *              "detail"?,"output"?,"startedAt","finishedAt"?,"stream","reported",
+	 *              "noticed","told","cursor"}: all of it     "drop" {"task"}
+	 *   "reported", "noticed" (a notice was sent), "told" (and delivered)  {"task"}
+	 *   "cursor"   {"task","cursor"}
+	 *   "message"  {"agent","target","message"}: to the end of that list
+	 *   "message-moved" {"agent","id","before"?}      "message-gone" {"agent","id"}
+	 * Each says how things are: of the facts about one thing the last is enough, so that a
+	 * table of agents, one of kinds, one of tasks and one of messages in order hold it all.
+	 * With a journal give a message_id too: m1, m2, ... begin anew with each host.
+	 */
+	void (*journal)(void *ud, const char *json, size_t len);
 	void *ud;
 	errand_destroy_fn destroy;
 	/* Allocator, all three or none. Host-wide. */
@@ -177,6 +196,32 @@ ERRAND_FN errand_host_new(const struct errand_host_options *o, errand_host **ret
 			  errand_error **ret_err);
 /* [top] At once and silently: no callback but destroy(). NULL is fine. */
 ERRAND_API void errand_host_free(errand_host *h);
+
+/*
+ * [main] Put back what the journal said, an array of its facts (spec 13.8; design.md 4.5). It
+ * comes before anything else on this host: ids are those of the one that wrote it. What was on
+ * a lease is undelivered again; a notice that was owed is sent in the first errand_run() by the
+ * mount that serves its owner then.
+ *
+ * Agents come back without callbacks and unregistered; errand_agent_new() for that session
+ * gives them these, under their old id (of several the newest, then the next). A notice on
+ * next-turn wakes them then.
+ *
+ * @adopt is called for each task that lives and each whose producer has a read(), in order of
+ * start. @record is its "task" fact. Fill in the producer (start is not needed) and return 0;
+ * or return negative with @e filled, or leave @ret as it is: then a live one is settled as
+ * failed, `lost: <message>`, and what was unread of an ended one stays so. From inside it only
+ * [any] functions may be called, errand_settle() among them. A NULL @adopt refuses all.
+ *
+ * ESTATE: the host is not new. EJSON, EREFUSED (it names the entry): the host is then good for
+ * errand_host_free() only.
+ */
+struct errand_producer;
+ERRAND_FN errand_restore(errand_host *h, const char *json, size_t len,
+			 int (*adopt)(void *ud, errand_host *h, errand_task t,
+				      const char *record, size_t len,
+				      struct errand_producer *ret, errand_error *e),
+			 void *ud, errand_error **ret_err);
 
 /* ---- the loop ------------------------------------------------------------------------ */
 

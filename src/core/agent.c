@@ -93,7 +93,8 @@ static int take_session(errand_host *h, const struct errand_agent_options *o,
 	return refuse_twin(h, *ret, ret_err);
 }
 
-static struct agent *agent_alloc(errand_host *h, struct session *s)
+/* @id 0: a fresh one. */
+static struct agent *agent_alloc(errand_host *h, struct session *s, uint64_t id)
 {
 	struct agent *a = mem_new(&h->mem, sizeof(*a));
 
@@ -112,9 +113,29 @@ static struct agent *agent_alloc(errand_host *h, struct session *s)
 	list_init(&a->holds);
 	names_init(&a->pending, &h->mem);
 	scope_init(&a->scope);
-	object_add(h, &a->obj, OBJ_AGENT);
+	object_add_as(h, &a->obj, OBJ_AGENT, id ? id : h->last_id + 1);
 	a->number = a->obj.id;
 	return a;
+}
+
+struct agent *agent_restore(errand_host *h, uint64_t id, struct str session)
+{
+	struct agent *a = agent_alloc(h, session_get(h, &session), id);
+
+	a->is_restored = true;
+	return a;
+}
+
+/* The newest that came back for this session and has nobody yet, or a new one. */
+static struct agent *agent_of(errand_host *h, struct session *s)
+{
+	for (struct list *n = s->agents.prev; n != &s->agents; n = n->prev) {
+		struct agent *a = list_entry(n, struct agent, in_session);
+
+		if (a->is_restored)
+			return a;
+	}
+	return agent_alloc(h, s, 0);
 }
 
 static int agent_new(errand_host *h, const struct errand_agent_options *o,
@@ -133,7 +154,7 @@ static int agent_new(errand_host *h, const struct errand_agent_options *o,
 		rc = take_session(h, o, &s, ret_err);
 	if (rc != 0)
 		return rc;
-	a = agent_alloc(h, s);
+	a = agent_of(h, s);
 	scope_link(&a->scope, parent);
 	a->scope.is_bound = parent != NULL;
 	a->is_operator = (o->flags & ERRAND_AGENT_OPERATOR) != 0;
@@ -143,6 +164,10 @@ static int agent_new(errand_host *h, const struct errand_agent_options *o,
 	a->destroy = o->destroy;
 	if (!(o->flags & ERRAND_AGENT_UNREGISTERED))
 		s->registered = a;
+	if (a->is_restored) /* its wake may have got lost */
+		agent_wake(h, a);
+	a->is_restored = false;
+	journal_agent(h, a);
 	*ret = a->number;
 	return 0;
 }

@@ -182,6 +182,16 @@ static size_t count(const struct list *l)
 	return n;
 }
 
+static void tell_moved(errand_host *h, const struct agent *a, const struct list *run,
+		       struct list *at)
+{
+	list_each(node, run)
+	{
+		journal_message_moved(h, a, list_entry(node, struct message, node),
+				      at ? list_entry(at, struct message, node) : NULL);
+	}
+}
+
 /*
  * To the front (D7), and among those that came back before in order of arrival: of two
  * leases the later one may be returned first. A log that refuses cannot keep them out.
@@ -202,6 +212,7 @@ void inbox_give_back(errand_host *h, struct agent *a, struct list *messages)
 		if (log_splice(h, a, &s, &e) != 0)
 			log_warn(h, a, "given back to", e);
 		box->count += count(&run);
+		tell_moved(h, a, &run, at == &box->list ? NULL : at);
 		list_move(at, &run);
 	}
 }

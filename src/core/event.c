@@ -225,6 +225,8 @@ static void tell_all(errand_host *h, const struct dispatch *d)
 	for (size_t i = 0; i < d->count; i++) {
 		struct listener *l = listener_get(h, d->listeners[i]);
 
+		if (l && l->fn && d->is_for_mount)
+			continue;
 		if (l && l->fn) {
 			tell(h, l, d);
 		} else if (l && l->number == builtin) {

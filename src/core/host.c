@@ -63,6 +63,7 @@ static errand_host *host_alloc(const struct errand_host_options *o)
 	service_init(h);
 	h->warn = o->warn;
 	h->message_id = o->message_id;
+	h->journal = o->journal;
 	h->ud = o->ud;
 	h->destroy = o->destroy;
 	return h;
@@ -129,6 +130,7 @@ void errand_host_free(errand_host *h)
 	if (!h || h->phase != PHASE_TOP)
 		return;
 	h->phase = PHASE_PURE;
+	h->journal = NULL; /* nothing of this has happened */
 	while (!list_is_empty(&h->queue)) {
 		struct event *ev = list_entry(h->queue.next, struct event, node);
 

@@ -50,9 +50,11 @@ int inbox_add(errand_host *h, struct agent *a, struct message *m, errand_error *
 	s.inserted = &one;
 	rc = log_splice(h, a, &s, ret_err);
 	list_del(&m->node);
-	if (rc == 0)
-		inbox_put(a, m);
-	return rc;
+	if (rc != 0)
+		return rc;
+	inbox_put(a, m);
+	journal_message(h, a, m);
+	return 0;
 }
 
 void inbox_put(struct agent *a, struct message *m)
@@ -63,6 +65,13 @@ void inbox_put(struct agent *a, struct message *m)
 	names_put(&a->pending, &m->name);
 	list_add(&box->list, &m->node);
 	box->count++;
+}
+
+void inbox_move(struct agent *a, struct message *m, struct message *before)
+{
+	list_del(&m->node);
+	list_add(before ? &before->node : &inbox_of(a, m->target)->list, &m->node);
+	m->was_returned = true;
 }
 
 int errand_insert(errand_host *h, errand_agent agent, int target, const char *message_json,
@@ -107,6 +116,7 @@ int errand_insert(errand_host *h, errand_agent agent, int target, const char *me
 
 void inbox_forget(errand_host *h, struct agent *a, struct message *m)
 {
+	journal_message_gone(h, a, m);
 	names_del(&a->pending, &m->name);
 	list_del(&m->node);
 	inbox_of(a, m->target)->count--;

@@ -156,6 +156,7 @@ struct errand_host {
 	} service;
 	void (*warn)(void *ud, const char *text, size_t len);
 	void (*message_id)(void *ud, errand_sink *out);
+	void (*journal)(void *ud, const char *json, size_t len);
 	void *ud;
 	errand_destroy_fn destroy;
 };
@@ -202,6 +203,7 @@ struct agent {
 	struct event trim; /* drops what is too much of these */
 	uint64_t last_seq;
 	bool is_operator; /* sees all, owns nothing (D13) */
+	bool is_restored; /* from a journal, and nobody has claimed it yet */
 	bool disposing, gone;
 	struct ending ending;
 	struct event finish;
@@ -252,12 +254,15 @@ struct task {
 	int status;
 	bool reported;        /* for good; see task_is_reported() */
 	bool notice_withheld; /* only because the end was on a lease */
-	bool notice_read;     /* a notice of it was delivered */
+	bool noticed;         /* a notice of it was sent */
+	bool notice_read;     /* and delivered */
+	bool is_stream;       /* of one that was restored */
 	int64_t max_wakes;    /* of the mount that delivers its notice; 0: quiet */
 	size_t end_holds;     /* leases that hold the end */
 	int64_t started_ms, finished_ms;
 	int64_t limit; /* outputLimitBytes; 0: none */
 	uint64_t cursor;
+	uint64_t delivered; /* the cursor that no lease can move back any more */
 	struct errand_producer producer;
 	struct list waiters, holds;
 };
@@ -341,6 +346,7 @@ struct tool {
 struct dispatch {
 	struct event ev;
 	int event;
+	bool is_for_mount; /* nobody else hears it: a notice that is sent late */
 	errand_agent owner;
 	errand_task task;   /* ON_DONE */
 	bool reported;      /* ON_DONE: as of the settlement (spec 1.2.3) */
@@ -406,6 +412,8 @@ struct call {
 /* ---- host.c ---- */
 
 void object_add(errand_host *h, struct object *o, enum object_type type);
+/* Under an id that is known from a journal. */
+void object_add_as(errand_host *h, struct object *o, enum object_type type, uint64_t id);
 void object_del(errand_host *h, struct object *o);
 void *object_get(const errand_host *h, uint64_t id,
 		 enum object_type type); /* NULL: stale */
@@ -454,6 +462,7 @@ int caller_get(const errand_host *h, errand_agent a, const struct agent **ret,
 void agent_trim(errand_host *h, struct agent *a); /* D15, in task.c */
 void agent_call_ended(errand_host *h, struct call *c);
 void agent_free(errand_host *h, struct agent *a);
+struct agent *agent_restore(errand_host *h, uint64_t id, struct str session); /* takes it */
 /* To the end of list m->target; @m is taken only if the answer is 0. EREFUSED, or the log's ECALLBACK. */
 int inbox_add(errand_host *h, struct agent *a, struct message *m, errand_error **ret_err);
 /* Discard both lists. ECALLBACK: the log refused; what it had taken is discarded. */
@@ -467,10 +476,15 @@ struct str message_new_id(errand_host *h, const struct agent *a);
 /* @is_ours: we have written it, so that it may be the notice of a task. */
 int message_parse(errand_host *h, const struct agent *a, struct js_span text, bool is_ours,
 		  struct message **ret, errand_error **ret_err);
+/* One that we have written, as a tree; NULL: it is none, or is pending already. */
+struct message *message_read(errand_host *h, struct agent *a, const struct js *j);
+void message_id_seen(errand_host *h, const struct message *m); /* not to be made again */
 void message_named(struct message *m); /* its id is set: fill its name */
 /* To the end of its list, and no more than that. */
 void inbox_put(struct agent *a, struct message *m);
 void inbox_forget(errand_host *h, struct agent *a, struct message *m); /* frees it */
+/* Before @before, or to the end. */
+void inbox_move(struct agent *a, struct message *m, struct message *before);
 size_t inbox_index(const struct inbox *box, const struct list *node);
 void messages_put(struct buf *out, const struct list *messages); /* with commas between */
 /* @more: further members, each with a comma before it; NULL: none. */
@@ -517,6 +531,23 @@ void agent_deadline_init(struct agent *a);
 void agent_settled(errand_host *h, struct agent *a); /* one task less */
 void agent_finish(errand_host *h, struct event *ev);
 
+/* ---- journal.c ---- */
+
+/* Each tells one fact, if somebody keeps a journal. */
+void journal_agent(errand_host *h, const struct agent *a);
+void journal_agent_gone(errand_host *h, const struct agent *a);
+void journal_counter(errand_host *h, const struct kind *k);
+void journal_task(errand_host *h, const struct task *t);    /* all there is to know of it */
+void journal_put_task(struct buf *b, const struct task *t); /* its members */
+/* "drop", "reported", "noticed" or "told". */
+void journal_of_task(errand_host *h, const struct task *t, const char *fact);
+void journal_cursor(errand_host *h, const struct task *t);
+void journal_message(errand_host *h, const struct agent *a, const struct message *m);
+/* @before NULL: to the end of its list. */
+void journal_message_moved(errand_host *h, const struct agent *a, const struct message *m,
+			   const struct message *before);
+void journal_message_gone(errand_host *h, const struct agent *a, const struct message *m);
+
 /* ---- task.c, start.c, snapshot.c, wait.c ---- */
 
 struct kind *kind_get(errand_host *h, const struct str *text); /* made if there is none */
@@ -545,6 +576,12 @@ void task_free(errand_host *h, struct task *t);
 void task_changed(errand_host *h, const struct agent *owner);
 /* Its end, its report or its notice has come: is it one of those that may go (D15)? */
 void task_told(errand_host *h, struct task *t);
+void task_report(errand_host *h, struct task *t);
+void task_ended(errand_host *h, struct task *t); /* it counts as live no more */
+/* A lease on its bytes has ended: what is read for good now? */
+void task_delivered(errand_host *h, struct task *t);
+struct task *task_restore(errand_host *h, uint64_t id, struct kind *k, uint64_t ordinal,
+			  struct agent *owner);
 void task_put_id(struct buf *out, const struct task *t);
 /* @id was made by task_put_id(); both must outlive the line. */
 void task_line_of(const struct task *t, const struct buf *id, struct task_line *ret);
@@ -632,5 +669,7 @@ void notice_on_done(errand_host *h, const struct listener *l, const struct dispa
 /* completionDelivery and maxConsecutiveWakes (spec 10.6); 0: quiet. */
 int notice_config(errand_host *h, const struct js *config, int64_t *ret_max_wakes,
 		  errand_error **ret_err);
+/* It was owed when the journal ended. */
+void notice_again(errand_host *h, const struct task *t);
 /* A lease on an end was returned: a notice that it held back is due now. */
 void notice_due(errand_host *h, struct task *t);

@@ -62,6 +62,7 @@ void hold_free(errand_host *h, struct hold *hd)
 	{
 		struct message *m = list_entry(node, struct message, node);
 
+		journal_message_gone(h, hd->agent, m);
 		names_del(&hd->agent->pending, &m->name);
 		message_free(h, m);
 	}
@@ -73,6 +74,14 @@ void hold_free(errand_host *h, struct hold *hd)
 }
 
 /* A user's word refills the budget of wakes (spec 13.2, D8). */
+static void refill(errand_host *h, struct agent *a)
+{
+	if (a->wakes == 0)
+		return;
+	a->wakes = 0;
+	journal_agent(h, a);
+}
+
 static void messages_read(errand_host *h, const struct hold *hd)
 {
 	list_each(node, &hd->messages)
@@ -81,24 +90,26 @@ static void messages_read(errand_host *h, const struct hold *hd)
 		struct task *t = m->is_notice ? object_get(h, m->task, OBJ_TASK) : NULL;
 
 		if (m->is_user)
-			hd->agent->wakes = 0;
+			refill(h, hd->agent);
 		if (!t)
 			continue;
 		t->notice_read = true;
+		journal_of_task(h, t, "told");
 		task_told(h, t);
 	}
 }
 
 static void commit_hold(errand_host *h, struct hold *hd)
 {
-	struct task *ended = hd->kind == HOLD_END ? hd->task : NULL;
+	struct task *t = hd->task;
+	enum hold_kind kind = hd->kind;
 
 	messages_read(h, hd);
 	hold_free(h, hd);
-	if (ended) {
-		ended->reported = true;
-		task_told(h, ended);
-	}
+	if (kind == HOLD_END)
+		task_report(h, t);
+	else if (kind == HOLD_BYTES)
+		task_delivered(h, t);
 }
 
 /* A later reader may have had what follows @from already: bytes come twice then, but none

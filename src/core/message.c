@@ -43,6 +43,19 @@ struct str message_new_id(errand_host *h, const struct agent *a)
 	return str_dup(&h->mem, text, len);
 }
 
+void message_id_seen(errand_host *h, const struct message *m)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 1; i < m->id.len && i < 18; i++) {
+		if (m->id.ptr[i] < '0' || m->id.ptr[i] > '9')
+			return;
+		n = n * 10 + (uint64_t)(m->id.ptr[i] - '0');
+	}
+	if (m->id.len > 0 && m->id.ptr[0] == 'm' && n > h->last_message)
+		h->last_message = n;
+}
+
 void message_named(struct message *m)
 {
 	m->name.text = m->id.ptr;
@@ -125,4 +138,23 @@ int message_parse(errand_host *h, const struct agent *a, struct js_span text, bo
 	rc = build_message(h, a, j, text, is_ours, ret, ret_err);
 	js_free(j);
 	return rc;
+}
+
+struct message *message_read(errand_host *h, struct agent *a, const struct js *j)
+{
+	struct message *m = NULL;
+	struct buf text;
+
+	if (!js_string(js_get(j, "id"), NULL))
+		return NULL;
+	buf_init_mem(&text, MAX_JSON_TEXT, &h->mem);
+	(void)js_put_value(&text, j);
+	if (message_parse(h, a, (struct js_span){buf_text(&text), text.len}, true, &m,
+			  NULL) != 0)
+		m = NULL;
+	buf_release(&text);
+	if (!m || !names_get(&a->pending, m->id.ptr, m->id.len))
+		return m;
+	message_free(h, m);
+	return NULL;
 }

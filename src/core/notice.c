@@ -173,6 +173,13 @@ static void warn_lost(errand_host *h, const struct task *t, const errand_error *
 	host_warn(h, &b);
 }
 
+static void ask_for_turn(errand_host *h, struct agent *a)
+{
+	a->wakes++;
+	journal_agent(h, a);
+	agent_wake(h, a);
+}
+
 static void send(errand_host *h, struct task *t)
 {
 	struct agent *a = t->owner;
@@ -188,9 +195,10 @@ static void send(errand_host *h, struct task *t)
 	m->target = wakes ? ERRAND_NEXT_TURN : ERRAND_NEXT_STEP;
 	if (inbox_add(h, a, m, &e) == 0) {
 		inbox_announce(h, a, "inserted", m, NULL, true);
-		a->wakes += wakes;
+		t->noticed = true;
+		journal_of_task(h, t, "noticed");
 		if (wakes)
-			agent_wake(h, a);
+			ask_for_turn(h, a);
 		return;
 	}
 	warn_lost(h, t, e);
@@ -242,6 +250,17 @@ void notice_on_done(errand_host *h, const struct listener *l, const struct dispa
 		send(h, t);
 	else
 		t->notice_withheld = !t->reported;
+}
+
+void notice_again(errand_host *h, const struct task *t)
+{
+	struct dispatch *d = dispatch_new(h, ERRAND_ON_DONE, t->owner);
+
+	if (!d)
+		return;
+	d->task = t->obj.id;
+	d->is_for_mount = true;
+	dispatch_now(h, d);
 }
 
 struct due {

@@ -6,7 +6,14 @@
 
 void object_add(errand_host *h, struct object *o, enum object_type type)
 {
-	o->id = ++h->last_id;
+	object_add_as(h, o, type, h->last_id + 1);
+}
+
+void object_add_as(errand_host *h, struct object *o, enum object_type type, uint64_t id)
+{
+	o->id = id;
+	if (h->last_id < id)
+		h->last_id = id;
 	o->type = type;
 	list_add(&h->by_type[type], &o->node);
 	map_put(&h->objects, o->id, o);

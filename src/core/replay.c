@@ -75,30 +75,6 @@ static bool read_size(const struct js *j, size_t max, size_t *ret)
 	return true;
 }
 
-static struct message *read_message(errand_host *h, struct agent *a, const struct js *j,
-				    int target)
-{
-	struct message *m = NULL;
-	struct buf text;
-
-	if (!js_string(js_get(j, "id"), NULL))
-		return NULL;
-	buf_init_mem(&text, MAX_JSON_TEXT, &h->mem);
-	(void)js_put_value(&text, j);
-	if (message_parse(h, a, (struct js_span){buf_text(&text), text.len}, true, &m,
-			  NULL) != 0)
-		m = NULL;
-	buf_release(&text);
-	if (!m)
-		return NULL;
-	if (names_get(&a->pending, m->id.ptr, m->id.len)) {
-		message_free(h, m);
-		return NULL;
-	}
-	m->target = target;
-	return m;
-}
-
 static bool apply(errand_host *h, struct agent *a, const struct js *data)
 {
 	const struct js *inserted = js_get(data, "inserted");
@@ -121,10 +97,11 @@ static bool apply(errand_host *h, struct agent *a, const struct js *data)
 		inbox_forget(h, a, gone);
 	}
 	for (size_t i = 0; i < js_count(inserted); i++) {
-		struct message *m = read_message(h, a, js_at(inserted, i), target);
+		struct message *m = message_read(h, a, js_at(inserted, i));
 
 		if (!m)
 			return false;
+		m->target = target;
 		m->was_returned = at != &box->list;
 		inbox_put(a, m);
 		list_del(&m->node);
@@ -159,20 +136,36 @@ static int replay_event(errand_host *h, struct agent *a, const struct js *event,
 			  (unsigned long long)seq);
 }
 
+/* The journal hears of what has come of it, not of the way. */
+static void tell(errand_host *h, const struct agent *a, const struct saved *before)
+{
+	for (int i = 0; i < 2; i++)
+		list_each(node, &before->inbox[i].list)
+			journal_message_gone(h, a, list_entry(node, struct message, node));
+	for (int i = 0; i < 2; i++)
+		list_each(node, &a->inbox[i].list)
+			journal_message(h, a, list_entry(node, struct message, node));
+}
+
 static int replay(errand_host *h, struct agent *a, const struct js *events,
 		  errand_error **ret_err)
 {
+	void (*journal)(void *ud, const char *json, size_t len) = h->journal;
 	struct saved saved;
 	int rc = 0;
 
+	h->journal = NULL;
 	put_aside(h, a, &saved);
 	for (size_t i = 0; rc == 0 && i < js_count(events); i++)
 		rc = replay_event(h, a, js_at(events, i), i, ret_err);
-	if (rc == 0)
-		saved_release(h, &saved);
-	else
+	if (rc != 0)
 		put_back(h, a, &saved);
-	return rc;
+	h->journal = journal;
+	if (rc != 0)
+		return rc;
+	tell(h, a, &saved);
+	saved_release(h, &saved);
+	return 0;
 }
 
 static int check_quiet(const errand_host *h, const struct agent *a, errand_error **ret_err)

@@ -150,22 +150,29 @@ static int check_all(errand_host *h, struct start *s, errand_error **ret_err)
 	return 0;
 }
 
-/* A record that has its 64-bit id, for settlements at once, but no place in any list. */
-static struct task *record_new(errand_host *h, struct start *s)
+static struct task *record_alloc(errand_host *h, struct agent *owner)
 {
 	struct task *t = mem_new(&h->mem, sizeof(*t));
 
-	t->owner = s->owner;
-	t->label = str_take(&s->label);
-	t->limit = s->limit;
+	t->owner = owner;
 	t->status = ERRAND_RUNNING;
-	t->started_ms = h->wall_ms;
-	t->producer = s->spec->producer;
 	list_init(&t->in_session);
 	list_init(&t->in_owner);
 	list_init(&t->in_told);
 	list_init(&t->waiters);
 	list_init(&t->holds);
+	return t;
+}
+
+/* A record that has its 64-bit id, for settlements at once, but no place in any list. */
+static struct task *record_new(errand_host *h, struct start *s)
+{
+	struct task *t = record_alloc(h, s->owner);
+
+	t->label = str_take(&s->label);
+	t->limit = s->limit;
+	t->started_ms = h->wall_ms;
+	t->producer = s->spec->producer;
 	object_add(h, &t->obj, OBJ_TASK);
 	return t;
 }
@@ -195,12 +202,12 @@ static int run_starter(errand_host *h, struct task *t, errand_error **ret_err)
 	return ERRAND_ECALLBACK;
 }
 
-static void record_enter(errand_host *h, struct task *t, struct kind *k)
+static void record_list(errand_host *h, struct task *t, struct kind *k, uint64_t ordinal)
 {
 	struct agent *a = t->owner;
 
 	t->kind = k;
-	t->ordinal = ++k->counter;
+	t->ordinal = ordinal;
 	map_put(&k->tasks, t->ordinal, t);
 	list_add(a ? &a->session->tasks : &h->unowned, &t->in_session);
 	if (a)
@@ -211,7 +218,26 @@ static void record_enter(errand_host *h, struct task *t, struct kind *k)
 		h->unowned_live++;
 	h->tasks++;
 	h->live++;
-	task_changed(h, a);
+}
+
+static void record_enter(errand_host *h, struct task *t, struct kind *k)
+{
+	record_list(h, t, k, ++k->counter);
+	journal_counter(h, k);
+	journal_task(h, t);
+	task_changed(h, t->owner);
+}
+
+struct task *task_restore(errand_host *h, uint64_t id, struct kind *k, uint64_t ordinal,
+			  struct agent *owner)
+{
+	struct task *t = record_alloc(h, owner);
+
+	object_add_as(h, &t->obj, OBJ_TASK, id);
+	if (k->counter < ordinal)
+		k->counter = ordinal;
+	record_list(h, t, k, ordinal);
+	return t;
 }
 
 static int start_checked(errand_host *h, struct start *s, errand_task *ret,

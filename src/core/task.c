@@ -109,6 +109,41 @@ struct task *task_find(const errand_host *h, const struct agent *caller, const c
 	return t;
 }
 
+/* ---- what its owner knows ---- */
+
+void task_report(errand_host *h, struct task *t)
+{
+	if (!t->reported)
+		journal_of_task(h, t, "reported");
+	t->reported = true;
+	task_told(h, t);
+}
+
+/* Where the first byte lies that a lease may still give back. */
+static uint64_t first_held(const struct task *t)
+{
+	uint64_t first = t->cursor;
+
+	list_each(node, &t->holds)
+	{
+		const struct hold *hd = list_entry(node, struct hold, in_thing);
+
+		if (hd->kind == HOLD_BYTES && hd->from < first)
+			first = hd->from;
+	}
+	return first;
+}
+
+void task_delivered(errand_host *h, struct task *t)
+{
+	uint64_t upto = first_held(t);
+
+	if (upto == t->delivered)
+		return;
+	t->delivered = upto;
+	journal_cursor(h, t);
+}
+
 /* ---- settlement ---- */
 
 /* What listeners of the caller's are told. */
@@ -152,7 +187,13 @@ void task_settle(errand_host *h, struct task *t, int status, struct str *detail,
 		waiter_settled(h, list_entry(node, struct waiter, in_task), t);
 	task_changed(h, t->owner);
 	announce_done(h, t);
+	journal_task(h, t);
 	task_told(h, t);
+	task_ended(h, t);
+}
+
+void task_ended(errand_host *h, struct task *t)
+{
 	if (t->owner)
 		agent_settled(h, t->owner);
 	else
@@ -180,8 +221,8 @@ int task_kill(errand_host *h, const struct agent *caller, struct task *t,
 	errand_error *e;
 
 	if (status_is_terminal(t->status)) {
-		t->reported = t->reported || tells;
-		task_told(h, t);
+		if (tells)
+			task_report(h, t);
 		*ret_requested = false;
 		return 0;
 	}
@@ -196,6 +237,7 @@ int task_kill(errand_host *h, const struct agent *caller, struct task *t,
 	errand_error_free(e);
 	t->status = ERRAND_STOPPING;
 	t->reported = t->reported || tells;
+	journal_task(h, t);
 	*ret_requested = true;
 	task_changed(h, t->owner);
 	return 0;
@@ -245,6 +287,7 @@ void task_free(errand_host *h, struct task *t)
 		waiter_free(h, list_entry(t->waiters.next, struct waiter, in_task));
 	while (!list_is_empty(&t->holds))
 		hold_free(h, list_entry(t->holds.next, struct hold, in_thing));
+	journal_of_task(h, t, "drop");
 	map_del(&t->kind->tasks, t->ordinal);
 	list_del(&t->in_session);
 	list_del(&t->in_owner);

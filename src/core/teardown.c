@@ -58,6 +58,7 @@ static void tear_down(errand_host *h, struct task *t, const char *reason)
 		orphan(h, t, e);
 	} else {
 		t->status = ERRAND_STOPPING;
+		journal_task(h, t);
 		task_changed(h, t->owner);
 	}
 	errand_error_free(e);
@@ -179,6 +180,9 @@ void agent_finish(errand_host *h, struct event *ev)
 		task_changed(h, a);
 	queue_done(h, &a->ending);
 	inbox_cancel_anyway(h, a);
+	while (!list_is_empty(&a->holds))
+		hold_free(h, list_entry(a->holds.next, struct hold, in_thing));
+	journal_agent_gone(h, a);
 	scope_clear(h, &a->scope);
 	a->gone = true;
 	if (a->session->registered == a)

@@ -127,6 +127,9 @@ static UNUSED errand_agent operator_agent(void)
 	return a;
 }
 
+/* What the next hosts tell their journal to; NULL: they keep none. */
+static void (*fixture_journal)(void *ud, const char *json, size_t len);
+
 /* A host with @config and nothing in it. */
 static UNUSED void bare(const char *config)
 {
@@ -136,6 +139,7 @@ static UNUSED void bare(const char *config)
 	errand_host_free(core.host);
 	free(core.result);
 	memset(&core, 0, sizeof(core));
+	o.journal = fixture_journal;
 	o.config_json = config ? str(config) : (errand_str){NULL, 0};
 	CHECK_INT(errand_host_new(&o, &core.host, NULL), 0);
 	run();

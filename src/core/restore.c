@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * restore.c - a host put back from its journal (design.md 4.5, 5).
+ *
+ * Ids are those of the host that wrote the journal, so restoring comes before anything else.
+ * What was on a lease is undelivered again. A notice that is owed is sent in the first
+ * errand_run(), by the mount that serves its owner then.
+ */
+#include <string.h>
+
+#include "base/err.h"
+#include "core/internal.h"
+
+typedef int (*adopt_fn)(void *ud, errand_host *h, errand_task t, const char *record,
+			size_t len, struct errand_producer *ret, errand_error *e);
+
+/* ---- values ---- */
+
+static uint64_t id_in(const struct js *fact, const char *key)
+{
+	double v = js_number(js_get(fact, key));
+
+	return v >= 0 && v <= 9007199254740991.0 ? (uint64_t)v : 0;
+}
+
+static struct str text_in(errand_host *h, const struct js *fact, const char *key)
+{
+	size_t len;
+	const char *s = js_string(js_get(fact, key), &len);
+
+	return s ? str_dup(&h->mem, s, len) : (struct str){NULL, 0};
+}
+
+static int status_in(const struct js *fact)
+{
+	for (int status = ERRAND_RUNNING; status <= ERRAND_FAILED; status++)
+		if (js_string_is(js_get(fact, "status"), status_word(status)))
+			return status;
+	return 0;
+}
+
+/* ---- agents ---- */
+
+static bool on_agent(errand_host *h, const struct js *fact)
+{
+	uint64_t id = id_in(fact, "agent");
+	struct agent *a = object_get(h, id, OBJ_AGENT);
+
+	if (!a && js_string(js_get(fact, "session"), NULL) && id != 0)
+		a = agent_restore(h, id, text_in(h, fact, "session"));
+	if (!a)
+		return false;
+	a->wakes = (int64_t)id_in(fact, "wakes");
+	return true;
+}
+
+/* Its tasks were dropped before, each by a fact of its own. */
+static bool on_agent_gone(errand_host *h, const struct js *fact)
+{
+	struct agent *a = object_get(h, id_in(fact, "agent"), OBJ_AGENT);
+
+	if (!a || !list_is_empty(&a->tasks))
+		return false;
+	agent_free(h, a);
+	return true;
+}
+
+/* ---- tasks ---- */
+
+static bool on_counter(errand_host *h, const struct js *fact)
+{
+	struct str text = text_in(h, fact, "kind");
+	uint64_t counter = id_in(fact, "counter");
+	struct kind *k;
+
+	if (!text.ptr)
+		return false;
+	k = kind_get(h, &text);
+	if (k->counter < counter)
+		k->counter = counter;
+	str_free(&h->mem, &text);
+	return true;
+}
+
+static struct task *make(errand_host *h, uint64_t id, const struct js *fact)
+{
+	struct str kind = text_in(h, fact, "kind");
+	uint64_t ordinal = id_in(fact, "ordinal"), owner = id_in(fact, "agent");
+	struct agent *a = object_get(h, owner, OBJ_AGENT);
+	struct task *t = NULL;
+	struct kind *k = kind.ptr ? kind_get(h, &kind) : NULL;
+
+	if (k && id != 0 && ordinal != 0 && (owner == 0 || a) &&
+	    js_string(js_get(fact, "label"), NULL) && !map_get(&h->objects, id) &&
+	    !map_get(&k->tasks, ordinal))
+		t = task_restore(h, id, k, ordinal, a);
+	str_free(&h->mem, &kind);
+	return t;
+}
+
+struct owed {
+	struct event ev;
+	errand_task task;
+};
+
+static void owed_drop(errand_host *h, struct event *ev)
+{
+	mem_free(&h->mem, list_entry(ev, struct owed, ev));
+}
+
+static void owed_fire(errand_host *h, struct event *ev)
+{
+	struct task *t = object_get(h, list_entry(ev, struct owed, ev)->task, OBJ_TASK);
+
+	if (t && t->owner && !t->noticed && !task_is_reported(t))
+		notice_again(h, t);
+	owed_drop(h, ev);
+}
+
+/* In the order of the ends, which is that of these facts. */
+static void owe(errand_host *h, const struct task *t)
+{
+	struct owed *o = mem_new(&h->mem, sizeof(*o));
+
+	*o = (struct owed){.ev = {.fire = owed_fire, .drop = owed_drop}, .task = t->obj.id};
+	event_queue(h, &o->ev);
+}
+
+static void fill(errand_host *h, struct task *t, const struct js *fact)
+{
+	str_free(&h->mem, &t->label);
+	str_free(&h->mem, &t->detail);
+	str_free(&h->mem, &t->output);
+	t->label = text_in(h, fact, "label");
+	t->detail = text_in(h, fact, "detail");
+	t->output = text_in(h, fact, "output");
+	t->limit = (int64_t)id_in(fact, "outputLimitBytes");
+	t->started_ms = (int64_t)id_in(fact, "startedAt");
+	t->finished_ms = (int64_t)id_in(fact, "finishedAt");
+	t->reported = js_is_true(js_get(fact, "reported"));
+	t->noticed = js_is_true(js_get(fact, "noticed"));
+	t->notice_read = js_is_true(js_get(fact, "told"));
+	t->is_stream = js_is_true(js_get(fact, "stream"));
+	t->cursor = t->delivered = id_in(fact, "cursor");
+}
+
+static bool on_task(errand_host *h, const struct js *fact)
+{
+	uint64_t id = id_in(fact, "task");
+	struct task *t = object_get(h, id, OBJ_TASK);
+	int status = status_in(fact);
+	bool was_terminal;
+
+	if (!t)
+		t = make(h, id, fact);
+	if (!t || status < t->status)
+		return false;
+	fill(h, t, fact);
+	was_terminal = status_is_terminal(t->status);
+	t->status = status;
+	if (status_is_terminal(status) && !was_terminal) {
+		task_ended(h, t);
+		owe(h, t);
+	}
+	task_told(h, t);
+	return true;
+}
+
+static bool on_drop(errand_host *h, const struct js *fact)
+{
+	struct task *t = object_get(h, id_in(fact, "task"), OBJ_TASK);
+
+	if (!t || !status_is_terminal(t->status))
+		return false;
+	task_free(h, t);
+	return true;
+}
+
+static bool on_reported(errand_host *h, const struct js *fact)
+{
+	struct task *t = object_get(h, id_in(fact, "task"), OBJ_TASK);
+
+	if (!t)
+		return false;
+	t->reported = true;
+	task_told(h, t);
+	return true;
+}
+
+static bool on_told(errand_host *h, const struct js *fact)
+{
+	struct task *t = object_get(h, id_in(fact, "task"), OBJ_TASK);
+
+	if (!t)
+		return false;
+	t->notice_read = t->noticed = true;
+	task_told(h, t);
+	return true;
+}
+
+static bool on_noticed(errand_host *h, const struct js *fact)
+{
+	struct task *t = object_get(h, id_in(fact, "task"), OBJ_TASK);
+
+	if (t)
+		t->noticed = true;
+	return t != NULL;
+}
+
+static bool on_cursor(errand_host *h, const struct js *fact)
+{
+	struct task *t = object_get(h, id_in(fact, "task"), OBJ_TASK);
+
+	if (!t)
+		return false;
+	t->cursor = t->delivered = id_in(fact, "cursor");
+	return true;
+}
+
+/* ---- messages ---- */
+
+static struct message *message_in(const struct agent *a, const struct js *fact,
+				  const char *key)
+{
+	size_t len = 0;
+	const char *id = a ? js_string(js_get(fact, key), &len) : NULL;
+	struct name *n = id ? names_get(&a->pending, id, len) : NULL;
+
+	return n ? list_entry(n, struct message, name) : NULL;
+}
+
+static bool on_message(errand_host *h, const struct js *fact)
+{
+	struct agent *a = object_get(h, id_in(fact, "agent"), OBJ_AGENT);
+	const struct js *target = js_get(fact, "target");
+	struct message *m = a ? message_read(h, a, js_get(fact, "message")) : NULL;
+	struct task *t;
+
+	if (!m)
+		return false;
+	if (js_string_is(target, target_word(ERRAND_NEXT_TURN)))
+		m->target = ERRAND_NEXT_TURN;
+	inbox_put(a, m);
+	message_id_seen(h, m);
+	t = m->is_notice ? object_get(h, m->task, OBJ_TASK) : NULL;
+	if (t)
+		t->noticed = true;
+	return true;
+}
+
+static bool on_message_moved(errand_host *h, const struct js *fact)
+{
+	struct agent *a = object_get(h, id_in(fact, "agent"), OBJ_AGENT);
+	struct message *m = message_in(a, fact, "id");
+	struct message *before = message_in(a, fact, "before");
+
+	if (!m || (before && (before == m || before->target != m->target)))
+		return false;
+	inbox_move(a, m, before);
+	return true;
+}
+
+static bool on_message_gone(errand_host *h, const struct js *fact)
+{
+	struct agent *a = object_get(h, id_in(fact, "agent"), OBJ_AGENT);
+	struct message *m = message_in(a, fact, "id");
+
+	if (!m)
+		return false;
+	inbox_forget(h, a, m);
+	return true;
+}
+
+/* ---- all facts ---- */
+
+static const struct {
+	const char *fact;
+	bool (*take)(errand_host *h, const struct js *fact);
+} facts[] = {
+	{"agent", on_agent},
+	{"agent-gone", on_agent_gone},
+	{"counter", on_counter},
+	{"task", on_task},
+	{"drop", on_drop},
+	{"reported", on_reported},
+	{"noticed", on_noticed},
+	{"told", on_told},
+	{"cursor", on_cursor},
+	{"message", on_message},
+	{"message-moved", on_message_moved},
+	{"message-gone", on_message_gone},
+};
+
+static bool take(errand_host *h, const struct js *fact)
+{
+	for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++)
+		if (js_string_is(js_get(fact, "fact"), facts[i].fact))
+			return facts[i].take(h, fact);
+	return false;
+}
+
+static int take_all(errand_host *h, const struct js *all, errand_error **ret_err)
+{
+	for (size_t i = 0; i < js_count(all); i++)
+		if (!take(h, js_at(all, i)))
+			return error_make(ret_err, &h->mem, ERRAND_EREFUSED,
+					  "journal entry %zu cannot be: damaged, or out of "
+					  "order",
+					  i);
+	return 0;
+}
+
+/* ---- producers ---- */
+
+/* It is settled already, only not yet processed. */
+static int cancel_lost(void *ud, errand_host *h, errand_task t, const char *reason,
+		       size_t len, errand_error *e)
+{
+	(void)ud;
+	(void)h;
+	(void)t;
+	(void)reason;
+	(void)len;
+	(void)e;
+	return 0;
+}
+
+static void lose(errand_host *h, struct task *t, const errand_error *why)
+{
+	struct buf detail;
+	size_t len;
+	const char *message = errand_error_message(why, &len);
+
+	t->producer.cancel = cancel_lost;
+	buf_init_mem(&detail, MAX_ERROR_TEXT * 2, &h->mem);
+	(void)buf_adds(&detail, "lost: ");
+	(void)buf_add(&detail, message, len);
+	(void)errand_settle(h, t->obj.id, ERRAND_FAILED, buf_text(&detail), detail.len,
+			    NULL, 0);
+	buf_release(&detail);
+}
+
+static bool is_sound(const struct errand_producer *p)
+{
+	return p->size >= sizeof(*p) && p->cancel;
+}
+
+static void ask(errand_host *h, struct task *t, adopt_fn adopt, void *ud)
+{
+	struct errand_producer p = {0};
+	errand_error *e = error_lend(&h->mem);
+	enum phase before = phase_enter(h, PHASE_SYNC);
+	struct buf record;
+	int rc;
+
+	buf_init_mem(&record, SIZE_MAX / 4, &h->mem);
+	(void)buf_addc(&record, '{');
+	journal_put_task(&record, t);
+	(void)buf_addc(&record, '}');
+	rc = adopt(ud, h, t->obj.id, buf_text(&record), record.len, &p, e);
+	buf_release(&record);
+	h->phase = before;
+	if (rc >= 0 && is_sound(&p))
+		t->producer = p;
+	else if (!status_is_terminal(t->status))
+		lose(h, t, e);
+	errand_error_free(e);
+}
+
+static int no_adopt(void *ud, errand_host *h, errand_task t, const char *record, size_t len,
+		    struct errand_producer *ret, errand_error *e)
+{
+	(void)ud;
+	(void)h;
+	(void)t;
+	(void)record;
+	(void)len;
+	(void)ret;
+	errand_error_set(e, NULL, NULL, "nobody takes it over", ERRAND_NUL);
+	return ERRAND_ECALLBACK;
+}
+
+/* Those that live, and those whose output is still to be read. */
+static void adopt_all(errand_host *h, adopt_fn adopt, void *ud)
+{
+	list_each(node, &h->by_type[OBJ_TASK])
+	{
+		struct task *t = list_entry(node, struct task, obj.node);
+
+		if (t->is_stream || !status_is_terminal(t->status))
+			ask(h, t, adopt ? adopt : no_adopt, ud);
+	}
+}
+
+/* ---- the public face ---- */
+
+static int restore(errand_host *h, const struct js *all, adopt_fn adopt, void *ud,
+		   errand_error **ret_err)
+{
+	void (*journal)(void *ud, const char *json, size_t len) = h->journal;
+	int rc;
+
+	h->journal = NULL; /* these facts are known */
+	rc = take_all(h, all, ret_err);
+	h->journal = journal;
+	if (rc == 0)
+		adopt_all(h, adopt, ud);
+	return rc;
+}
+
+int errand_restore(errand_host *h, const char *json, size_t len,
+		   int (*adopt)(void *ud, errand_host *h, errand_task t, const char *record,
+				size_t len, struct errand_producer *ret, errand_error *e),
+		   void *ud, errand_error **ret_err)
+{
+	struct err err = {0};
+	struct js *all = NULL;
+	int rc = may_change(h, ret_err);
+
+	if (rc != 0)
+		return rc;
+	if (h->last_id != 0 || !json)
+		return error_make(ret_err, &h->mem, json ? ERRAND_ESTATE : ERRAND_EARG,
+				  "a journal is restored before anything else");
+	rc = js_parse(json, str_length(json, len), &all, &err);
+	if (rc != 0)
+		rc = error_make(ret_err, &h->mem, rc_of_parse(rc), "journal: %s", err.msg);
+	else if (js_type(all) != JS_ARRAY)
+		rc = error_make(ret_err, &h->mem, ERRAND_EJSON, "journal: no array");
+	else
+		rc = restore(h, all, adopt, ud, ret_err);
+	js_free(all);
+	return rc;
+}
