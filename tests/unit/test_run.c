@@ -383,6 +383,8 @@ static void world_without_locks(struct world *w, const char *then)
 
 TASK_TEST(a_shim_without_a_lock_tells_its_host_why)
 {
+	/* The system's own words for ELOOP are those of the libc that the shim has. */
+	static const char why[] = "cannot take the lock of the run folder: ";
 	char then[4200];
 	struct job j;
 
@@ -390,8 +392,8 @@ TASK_TEST(a_shim_without_a_lock_tells_its_host_why)
 	world_without_locks(w, then);
 	job_run(w, &j, "true");
 	assert_int_equal(j.end.cause, RUN_NOT_STARTED);
-	assert_string_equal(j.end.why, "cannot take the lock of the run folder: Too many "
-				       "levels of symbolic links");
+	assert_memory_equal(j.end.why, why, sizeof(why) - 1);
+	assert_non_null(strcasestr(j.end.why, "link"));
 	assert_false(exists(only_folder(w), PROTO_SPEC));
 	run_drop(j.task);
 	assert_string_equal(only_folder(w), "");
