@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What people who run agents have reported about systems like this one, case by case.
 
-61 of the 83 cases are shown here by tasks on a pipe, each by the test that has its id in
+62 of the 83 cases are shown here by tasks on a pipe, each by the test that has its id in
 front. The rest wait for what they need:
 
     a terminal        io-12 io-14 io-15 (keys, size, last bytes)
@@ -13,7 +13,6 @@ front. The rest wait for what they need:
     longer deadlines  ex-13
     waits for text    out-23 wt-06 wt-07 (a pattern, any of several)
     limits of a task  lm-11 (number of processes)
-    root              kill-12 (a pid given again, in a namespace of its own)
     elsewhere         ps-06 en-11 (test_host.py), lm-03 (test_notices.py, a list of 2,000)
 """
 import os
@@ -285,6 +284,23 @@ def test_kill_11_a_kill_at_birth_is_obeyed_every_time():
         for n in range(1, 51):
             assert "[status: killed" in end(c, "bash-%d" % n), n
         equal(running(sleep), [])
+
+
+def test_kill_12_who_was_given_an_old_pid_is_not_killed():
+    """In a pid namespace of its own, where the next pid can be chosen."""
+    sleep = own_sleep()
+    with client(["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc",
+                 ERRAND, "mcp"]) as c:
+        task = start(c, "echo $$")
+        pid = int(end(c, task).split()[0])
+        other = start(c, "exec 3>/proc/sys/kernel/ns_last_pid; echo %d >&3; %s & echo $!; "
+                         "wait" % (pid - 1, sleep))
+        equal(first_number(c, other), pid)
+        for _ in range(2):
+            c.tool("task_kill", task_id=task)
+        equal(end(c, start(c, "kill -0 %d && echo lives" % pid)), "lives\n" + EXIT_0)
+        equal(len(running(sleep)), 1)
+    wait_for(lambda: not running(sleep))
 
 
 def test_io_01_a_background_child_with_the_pipe_is_counted_and_can_be_ended():
