@@ -414,8 +414,7 @@ static void take_context(struct host *h)
 	h->context.env = (const char *const *)environ;
 	h->context.umask = umask(077);
 	(void)umask(h->context.umask);
-	while (h->context.n_limits < RLIM_NLIMITS &&
-	       getrlimit(h->context.n_limits, &h->limits[h->context.n_limits]) == 0)
+	for (int i = 0; i < RLIM_NLIMITS && getrlimit(i, &h->limits[i]) == 0; i++)
 		h->context.n_limits++;
 	h->context.limits = h->limits;
 }
