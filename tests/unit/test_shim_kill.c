@@ -275,7 +275,7 @@ TASK_TEST(a_task_that_stops_its_shim_is_killed_all_the_same)
 	struct job j;
 
 	start_stopping(w, &j, sleep);
-	assert_true(is_stopped(shim_on_record(w)));
+	wait_until(w, is_stopped(shim_on_record(w)));
 	kill_and_wait(w, &j);
 	expect_killed_by(&j, SIGTERM);
 	assert_int_equal(count_alive(sleep), 0);
@@ -287,6 +287,7 @@ TASK_TEST(a_shim_that_is_stopped_before_its_host_knows_it_obeys_too)
 	struct job j;
 
 	start_stopping(w, &j, sleep);
+	wait_until(w, is_stopped(shim_on_record(w)));
 	j.task->shim_pid = 0;
 	kill_and_wait(w, &j);
 	expect_killed_by(&j, SIGTERM);
@@ -298,6 +299,7 @@ TASK_TEST(a_stopped_shim_goes_when_its_host_leaves)
 	struct job j;
 
 	start_stopping(w, &j, sleep);
+	wait_until(w, is_stopped(shim_on_record(w)));
 	run_leave(w->run);
 	wait_until(w, count_alive(sleep) == 0);
 	wait_until(w, only_folder(w)[0] == 0);
