@@ -141,7 +141,42 @@ static void bench_tasks(int live, int count)
 	errand_host_free(h);
 }
 
-static void bench_calls(int count)
+static void say_next(void *ud, errand_host *h, errand_frame f,
+		     const struct errand_frame_view *v)
+{
+	(void)ud;
+	(void)v;
+	must(errand_next(h, f));
+}
+
+static void pass_on(void *ud, errand_host *h, errand_frame f,
+		    const struct errand_frame_view *v)
+{
+	(void)ud;
+	must(errand_answer(h, f, v->answer_json.ptr, v->answer_json.len));
+}
+
+/* Two before, a guard, two around of which one looks at the answer, one after. */
+static void add_six_listeners(errand_host *h)
+{
+	static const struct errand_listener six[] = {
+		{.stage = ERRAND_STAGE_PRE, .enter = say_next},
+		{.stage = ERRAND_STAGE_PRE, .enter = say_next},
+		{.stage = ERRAND_STAGE_GUARD, .enter = say_next},
+		{.stage = ERRAND_STAGE_AROUND, .enter = say_next},
+		{.stage = ERRAND_STAGE_AROUND, .enter = say_next, .back = pass_on},
+		{.stage = ERRAND_STAGE_POST, .enter = say_next},
+	};
+
+	for (size_t i = 0; i < sizeof(six) / sizeof(six[0]); i++) {
+		struct errand_listener l = six[i];
+
+		l.size = sizeof(l);
+		must(errand_listen(h, 0, &l, NULL, NULL));
+	}
+}
+
+static void bench_calls(int count, int has_listeners)
 {
 	errand_agent a;
 	errand_host *h = host(100, &a);
@@ -152,13 +187,17 @@ static void bench_calls(int count)
 					.on_result = on_result};
 	double t0;
 
+	if (has_listeners)
+		add_six_listeners(h);
 	(void)start(h, a);
 	t0 = now();
 	for (int i = 0; i < count; i++) {
 		must(errand_call_new(h, &o, NULL, NULL));
 		run(h);
 	}
-	printf("one task_output, whole pipeline: %8.2f us\n", (now() - t0) / count * 1e6);
+	printf("one task_output, %s: %8.2f us\n",
+	       has_listeners ? "six listeners " : "whole pipeline",
+	       (now() - t0) / count * 1e6);
 	errand_host_free(h);
 }
 
@@ -185,7 +224,8 @@ int main(int argc, char **argv)
 
 	bench_tasks(10000, count);
 	bench_tasks(100000, count);
-	bench_calls(count / 4);
+	bench_calls(count / 4, 0);
+	bench_calls(count / 4, 1);
 	bench_fit(count);
 	return 0;
 }

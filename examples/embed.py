@@ -35,7 +35,8 @@ def text(s):
 
 class FrameView(Structure):
     _fields_ = [("size", c_uint32), ("stage", c_int32), ("call", Id), ("agent", Id),
-                ("signal", Id), ("tool", Str), ("args_json", Str)]
+                ("signal", Id), ("tool", Str), ("args_json", Str), ("answer_json", Str),
+                ("error", c_void_p)]
 
 
 Enter = CFUNCTYPE(None, c_void_p, c_void_p, Id, POINTER(FrameView))
@@ -59,7 +60,8 @@ class AgentOptions(Structure):
 
 class Tool(Structure):
     _fields_ = [("size", c_uint32), ("flags", c_uint32), ("name", Str), ("description", Str),
-                ("params_schema", Str), ("output_schema", Str), ("exec", Enter),
+                ("params_schema", Str), ("output_schema", Str), ("timeout_ms", c_int64),
+                ("exec", Enter),
                 ("render", c_void_p), ("finalize", c_void_p), ("card", c_void_p),
                 ("ud", c_void_p), ("destroy", c_void_p)]
 
@@ -204,7 +206,7 @@ def add_run(host):
                 text('{"type":"object","properties":{"command":{"type":"string"}},'
                      '"required":["command"]}'),
                 text('{"type":"object","properties":{"taskId":{"type":"string"}},'
-                     '"required":["taskId"]}'), Enter(body))
+                     '"required":["taskId"]}'), 0, Enter(body))
     host.do("errand_tool_add", Id(0), byref(tool), byref(Id()))
 
 

@@ -41,7 +41,7 @@
  *
  * WHAT MAY BE CALLED FROM WHERE (checked: ERRAND_EREENTER)
  *  [any]   queries and things that only queue: errand_settle*, errand_answer, errand_fail,
- *          errand_abort, errand_call_abort, errand_lease_*, errand_text_*, errand_error_*.
+ *          errand_next, errand_abort, errand_call_abort, errand_lease_*, errand_text_*, errand_error_*.
  *  [main]  whatever changes or calls out: start, kill, wait, call, mount, dispose, insert,
  *          claim ... Allowed at top level and from every callback that errand_run() makes;
  *          not from PURE callbacks and not from [sync] ones.
@@ -109,12 +109,12 @@ enum {
 	ERRAND_EJSON = -2,    /* not JSON, or not lossless JSON */
 	ERRAND_EREFUSED = -3, /* the contract says no; the error text is the contract's */
 	ERRAND_EGONE = -4,    /* a stale id: finished, disposed or answered already */
-	ERRAND_ESTATE = -5,   /* not now: a record that may not be dropped yet */
+	ERRAND_ESTATE =
+		-5, /* not now: a second next(), a record that may not be dropped yet */
 	ERRAND_EREENTER = -6, /* not from this callback */
 	ERRAND_ELIMIT = -8,   /* over a maximum; the error text names it */
 	ERRAND_ENOMEM = -9,
-	ERRAND_ECALLBACK =
-		-10 /* a [sync] callback of yours failed; its error is passed on */
+	ERRAND_ECALLBACK = -10 /* a callback of yours failed; its error is passed on */
 };
 
 /* ---- errors and text [any] ----------------------------------------------------------- */
@@ -238,41 +238,27 @@ ERRAND_API int64_t errand_next_deadline(const errand_host *h);
 
 /*
  * A scope is a key under which things are registered: tools, sections, listeners, mounts,
- * surfaces, restrictions. Keys form chains: an agent, its preset, the preset's parent, ...
- * (spec 3.1). A reader sees the global layer (scope 0) and the layers along its chain; of two
- * equal names the nearer one. What is registered below or beside it, it does not see (3.2).
- * A chain may be of any length; each look-up costs by its length.
- *
- *      errand_scope preset;
- *      errand_scope_new(h, &preset, NULL);
- *      errand_mount(h, preset, "{}", 2, &mount, NULL);
- *      options.scope = preset;
- *      errand_agent_new(h, &options, &agent, NULL);
- *
- * Wherever a function takes an errand_scope, an errand_agent may be given: the agent's own
- * scope, which lives as long as the agent. EGONE: a stale one.
+ * surfaces, restrictions. Keys form chains of any length: an agent, its preset, the preset's
+ * parent, ... (spec 3.1). A reader sees the global layer (scope 0) and the layers along its
+ * chain, of two equal names the nearer one; not what is registered below or beside it (3.2).
+ * An errand_agent may be given for an errand_scope: the agent's own. EGONE: a stale one.
  */
-/* [main] A fresh key with no parent and nothing in it; lives until it is disposed of. */
+/* [main] A fresh key, until it is disposed of. */
 ERRAND_FN errand_scope_new(errand_host *h, errand_scope *ret, errand_error **ret_err);
 /*
- * [main] Give @child its parent (0: none for now), once (spec 3.1). Only the holder of the
- * binding may move it afterwards; errand_unregister(binding) undoes the link, and @child may
- * be bound again. EREFUSED: `dsh-scope: scope key is already bound to a parent; re-linking
- * requires the binding returned by the original bind` (so is an agent that was made with a
- * scope), `dsh-scope: scope parent link would form a cycle`.
+ * [main] Give @child its parent (0: none), once; only the holder of the binding may move it, or
+ * undo it with errand_unregister(). EREFUSED (spec 3.1): `dsh-scope: scope key is already bound
+ * to a parent; re-linking requires the binding returned by the original bind` (so is an agent
+ * that was made with a scope), `dsh-scope: scope parent link would form a cycle`.
  */
 ERRAND_FN errand_scope_bind(errand_host *h, errand_scope child, errand_scope parent,
 			    errand_reg *ret_binding, errand_error **ret_err);
-/* [main] Move what @binding bound to another parent (0: none). From then on everything is
- * looked up along the new chain; what was under way keeps what it had found. EGONE: a stale
- * binding. EARG: a registration of another kind. EREFUSED: a cycle, and nothing changed. */
+/* [main] Move what @binding bound to another parent (0: none). What was under way keeps what it
+ * had found. EARG: a registration of another kind. EREFUSED: a cycle, and nothing changed. */
 ERRAND_FN errand_scope_relink(errand_host *h, errand_reg binding, errand_scope parent,
 			      errand_error **ret_err);
-/*
- * [main] Undo everything that is registered in @s, in reverse order, and forget the key. Tasks
- * go on (spec 3.7, 12.8). What had @s for a parent is from now on bound to the parent of @s.
- * EARG: an agent's own scope; that goes with the agent.
- */
+/* [main] Undo what is registered in @s, in reverse order; tasks go on (spec 3.7, 12.8). What had
+ * @s for a parent has the parent of @s from then on. EARG: an agent's own; that goes with it. */
 ERRAND_FN errand_scope_dispose(errand_host *h, errand_scope s, errand_error **ret_err);
 
 /* ---- agents -------------------------------------------------------------------------- */
@@ -312,9 +298,8 @@ ERRAND_FN errand_agent_new(errand_host *h, const struct errand_agent_options *o,
 ERRAND_FN errand_agent_register(errand_host *h, errand_agent a, int yes,
 				errand_error **ret_err);
 
-/* [main] Put the agent under another scope (0: under none), also one that was made with a
- * scope or bound. Its events go along the new chain from the next one on (spec 3.4). EREFUSED:
- * `dsh-scope: scope parent link would form a cycle`. */
+/* [main] Put the agent under another scope (0: none), whoever bound it; its events go along the
+ * new chain from then on (spec 3.4). EREFUSED: a cycle. */
 ERRAND_FN errand_agent_rebind(errand_host *h, errand_agent a, errand_scope parent,
 			      errand_error **ret_err);
 /* [any] The agent's own scope, for what only this agent is to have; 0: the agent is gone. */
@@ -470,34 +455,41 @@ ERRAND_API int errand_lease_return(errand_host *h, errand_lease l);
 
 /* ---- prompt, tools ------------------------------------------------------------------- */
 
-/*
- * [main] Add a section to the prompt of everybody who sees @s (spec 8.2). @name and @text are
- * copied; @order (finite) says where it stands: -100 identity, 0 persona, 100 to 199 guidance
- * for tools. A section of the same name in a nearer scope takes its place. EREFUSED: `prompt
- * section "<name>" is already registered in this scope` (or, in the global layer, `... is
- * already registered (for a per-agent override, register through that agent's ``agent.ctx``
- * instead)`, with single backticks). EARG: no name, no text, an order that is not finite.
- * EGONE: no such scope.
- */
+/* [main] Add a section to the prompt of everybody who sees @s, in the place of a farther one of
+ * the same name (spec 8.2). @order: -100 identity, 0 persona, 100 to 199 guidance for tools.
+ * EREFUSED: `prompt section "<name>" is already registered in this scope`, or the contract's
+ * text for the global layer. EARG: no name, no text, an order that is not finite. */
 ERRAND_FN errand_section_add(errand_host *h, errand_scope s, const char *name, double order,
 			     const char *text, size_t len, errand_reg *ret,
 			     errand_error **ret_err);
-/* [any] [{"name","order","text"}] as the agent (0: nobody) sees them, in order of assembly, the
- * texts as they were added. */
+/* [any] [{"name","order","text"}] as the agent (0: nobody) sees them, by order. */
 ERRAND_FN errand_sections(const errand_host *h, errand_agent a, errand_text **ret_json,
 			  errand_error **ret_err);
 /*
- * [any] The prompt: the sections that the agent (0: nobody) sees, by ascending order; of equal
- * ones the global first, then from far to near, then the older. Empty texts are left out, a
- * blank line stands between two (spec 8.3). `{{name}}` (letters, digits, '_', '.', '-') stands
- * for that member of @variables_json, an object of strings, NULL: {}. EREFUSED: a variable that
- * is not given, or `{{` before anything else. "" without a section.
+ * [any] The sections that the agent (0: nobody) sees, a blank line between them: by order, of
+ * equal ones the global first, then from far to near, then the older; empty ones left out (spec
+ * 8.3). `{{name}}` (letters, digits, '_', '.', '-') stands for that member of @variables_json,
+ * an object of strings, NULL: {}. EREFUSED: one that is not given, `{{` before anything else.
  */
 ERRAND_FN errand_prompt(const errand_host *h, errand_agent a, const char *variables_json,
 			size_t len, errand_text **ret, errand_error **ret_err);
 
+/* Where a frame stands, and what its answer is, as JSON. */
 enum {
-	ERRAND_STAGE_BODY = 5 /* answer: the canonical value as JSON */
+	/* {"kind":"allow"}, {"kind":"deny","reason":".."}, {"kind":"ask","reason"?:".."}; the end
+	 * of the chain allows (spec 9.3) */
+	ERRAND_STAGE_PRE = 1,
+	/* {"kind":"allowed-once"|"rejected"|"cancelled"|"unavailable"}; answer_json is the
+	 * decision that asks. One listener per host, in scope 0 (spec 9.3) */
+	ERRAND_STAGE_APPROVAL = 2,
+	ERRAND_STAGE_GUARD = 3, /* {} or {"reason":".."}: can only deny (spec 9.4) */
+	/* {"value":..} or {"isError":true,"content":[..],"error":{"message","name"?,"code"?}};
+	 * the end of the chain is the body (spec 9.6) */
+	ERRAND_STAGE_AROUND = 4,
+	ERRAND_STAGE_BODY = 5, /* the canonical value */
+	/* {"kind":"accept","content"?:[..]} or {..,"value":..}, {"kind":"block","feedback":[..]};
+	 * answer_json is the result; the end of the chain accepts (spec 9.7) */
+	ERRAND_STAGE_POST = 6
 };
 
 struct errand_frame_view {
@@ -507,7 +499,10 @@ struct errand_frame_view {
 	errand_agent agent; /* 0: a call without an agent */
 	errand_signal signal;
 	errand_str tool;
-	errand_str args_json; /* lossless, and valid under the tool's params_schema */
+	errand_str args_json; /* lossless; in the body also valid under params_schema */
+	errand_str
+		answer_json; /* in back(): the rest's answer; else what the stage is given */
+	const errand_error *error; /* in back(): the rest failed with this */
 };
 
 /* A stage that may suspend: answer @f now, or keep the number and answer later. */
@@ -523,16 +518,16 @@ struct errand_tool {
 	errand_str name, description;
 	errand_str params_schema; /* JSON Schema, spec 4.1 */
 	errand_str output_schema; /* of the canonical value */
-	errand_enter_fn exec;     /* answer: the canonical value as JSON */
-	/* value -> content blocks; NULL: one text block of the JSON */
-	errand_make_fn render;
-	/* {"args","result"} -> {"content":[...]}, or writes nothing: as it is (spec 9.9) */
-	errand_make_fn finalize;
-	/* args -> UI card, or writes nothing (spec 4.8); only asked for valid arguments */
-	errand_make_fn card;
+	/* 0: none. Then the call's signal is raised; the body is waited for all the same, and
+	 * its result is `tool call timed out after <N>ms` (spec 9.12) */
+	int64_t timeout_ms;
+	errand_enter_fn exec;  /* answer: the canonical value as JSON */
+	errand_make_fn render; /* value -> content blocks; NULL: the JSON as text */
+	errand_make_fn
+		finalize;    /* {"args","result"} -> {"content":[...]}, or nothing (9.9) */
+	errand_make_fn card; /* valid args -> UI card, or nothing (spec 4.8) */
 	void *ud;
-	errand_destroy_fn
-		destroy; /* after the last call that captured the tool has ended */
+	errand_destroy_fn destroy; /* after the last call that captured the tool */
 };
 #define ERRAND_TOOL_EXCLUSIVE 1u /* your loop must not overlap it with sibling calls */
 
@@ -540,28 +535,18 @@ struct errand_tool {
  * (spec 3.9). EREFUSED: the name is taken in this scope, or a schema is outside the subset. */
 ERRAND_FN errand_tool_add(errand_host *h, errand_scope s, const struct errand_tool *t,
 			  errand_reg *ret, errand_error **ret_err);
-/*
- * [main] Hide global tools from everybody who sees @s: {"allow":[names]} hides all others,
- * {"deny":[names]} these; both may be given, and several restrictions add up. A hidden tool is
- * neither listed nor callable; tools of scopes cannot be hidden (spec 3.9). EREFUSED, with the
- * contract's text: {} (null counts as not given), or names that no global tool has (D19). EARG:
- * not of this shape.
- */
+/* [main] Hide global tools from everybody who sees @s: all but {"allow":[names]}, or these:
+ * {"deny":[names]}; restrictions add up, tools of scopes cannot be hidden (spec 3.9). EREFUSED,
+ * with the contract's text (D19): neither is given, or names that no global tool has. */
 ERRAND_FN errand_restrict(errand_host *h, errand_scope s, const char *filter_json,
 			  size_t len, errand_reg *ret, errand_error **ret_err);
-/*
- * [any] What the agent (0: nobody) may call, as for the model:
- * [{"name","description","parameters","outputSchema","exclusive"}], sorted by name (by UTF-16
- * unit), or in order of registration: global ones, then from far to near, a nearer one in the
- * place of the one that it replaces. Byte-stable (spec 8.4).
- */
+/* [any] What the agent (0: nobody) may call: an array of {"name","description","parameters",
+ * "outputSchema","timeoutMs"?,"exclusive"}, by name (UTF-16 units), or by registration: global
+ * ones, then far to near. Byte-stable (spec 8.4). */
 ERRAND_FN errand_tools(const errand_host *h, errand_agent a, int by_registration,
 		       errand_text **ret_json, errand_error **ret_err);
-/*
- * [any] The UI card of a call that @a (0: nobody) would make, as JSON; NULL if the tool is
- * unknown or declares none, if the arguments do not fit its schema, or if making it fails (spec
- * 4.8). @args_json as the model wrote it; empty is {}.
- */
+/* [any] The UI card of a call that @a would make, as JSON; NULL if its tool has none, if the
+ * arguments do not fit, or if making it fails (spec 4.8). @args_json as the model wrote it. */
 ERRAND_FN errand_card(errand_host *h, errand_agent a, const char *tool,
 		      const char *args_json, size_t len, errand_text **ret_json_or_null,
 		      errand_error **ret_err);
@@ -571,7 +556,38 @@ ERRAND_API int errand_unregister(errand_host *h, errand_reg r);
 
 /* ---- calls --------------------------------------------------------------------------- */
 
-/* [any] End frame @f with JSON, or with an error. EGONE: answered already. */
+/*
+ * A listener of a stage. Its enter() must, now or later, do exactly one of: errand_answer()
+ * (ends the chain here), errand_fail() (a throw: the call fails, unseen by post-execute),
+ * errand_next(): then the rest of the chain runs, never inside errand_next() itself, and back()
+ * gets its answer, to pass on or to replace. With back == NULL the rest's answer is the answer
+ * (spec 9.2). An answer that means nothing refuses the call.
+ *
+ * A chain holds the listeners that see the call's agent when the call enters the stage, in
+ * order of registration over all scopes; guards the global ones first, then far to near. One
+ * that is removed before its turn is skipped, one that is added waits for the next call; one
+ * that was entered stays, with its ud, until its frame is answered.
+ */
+struct errand_listener {
+	uint32_t size;
+	int32_t stage;  /* ERRAND_STAGE_*, not the body */
+	uint32_t flags; /* ERRAND_PREPEND */
+	errand_enter_fn enter;
+	errand_enter_fn back; /* may be NULL; of a guard it must be */
+	void *ud;
+	errand_destroy_fn destroy;
+};
+#define ERRAND_PREPEND 1u /* in front of those that are there now */
+
+/* [main] EREFUSED: a second approval channel. EARG: no enter(), no such stage or flag, a guard
+ * with back(), an approval channel in a scope. */
+ERRAND_FN errand_listen(errand_host *h, errand_scope s, const struct errand_listener *l,
+			errand_reg *ret, errand_error **ret_err);
+
+/* [any] Let the rest of the chain run; end frame @f with JSON or with an error, both copied.
+ * EGONE: answered already, or its call has ended. ESTATE: a second errand_next(), one in a body
+ * or in back(), or an answer while the rest still runs. */
+ERRAND_API int errand_next(errand_host *h, errand_frame f);
 ERRAND_API int errand_answer(errand_host *h, errand_frame f, const char *json, size_t len);
 ERRAND_API int errand_fail(errand_host *h, errand_frame f, const errand_error *e);
 /* [any] Bind lease @l to the call of frame @f: it ends as the call's own lease does. So a
@@ -610,8 +626,13 @@ struct errand_call_options {
 ERRAND_FN errand_call_new(errand_host *h, const struct errand_call_options *o,
 			  errand_call *ret, errand_error **ret_err);
 /* [any] Idempotent. Drops this call's waiters at once (spec 1.7.4); everything else follows
- * in errand_run(). The call still gives a result, and what it had read is unread again. */
+ * in errand_run(). The call still gives a result, and what it had read is unread again. What
+ * is suspended is not forced: listeners and body are waited for (spec 9.10). */
 ERRAND_API int errand_call_abort(errand_host *h, errand_call c);
+/* [any] Where a call is, for a watchdog of yours: {"stage":"queued"|"pre"|"approval"|"guard"|
+ * "around"|"body"|"post","listener"?,"since","aborted"}: the errand_reg whose answer is awaited,
+ * the mono_ms at which it was asked. EGONE: the call has ended. */
+ERRAND_FN errand_call_state(const errand_host *h, errand_call c, errand_text **ret_json);
 
 ERRAND_FN errand_signal_new(errand_host *h, errand_signal *ret);
 ERRAND_API int errand_abort(errand_host *h, errand_signal s); /* [any] */
@@ -721,24 +742,21 @@ enum {
 	ERRAND_ON_DONE = 1, /* snapshot; after waiters and change observers (D3) */
 	ERRAND_ON_CHANGED,  /* {}: what this owner sees has changed (spec 1.10.2) */
 	/* {"event":"inserted"|"claimed"|"discarded","message":{..},"target","turn"?} */
-	ERRAND_ON_INBOX
+	ERRAND_ON_INBOX,
+	ERRAND_ON_RESULT /* {"call","tool","result"}, before on_result() (spec 9.11) */
 };
 /* Negative with @e filled is a throw: warned about, contained (spec 1.2.4). @owner 0:
  * unowned. */
 typedef int (*errand_event_fn)(void *ud, errand_host *h, errand_reg self,
 			       errand_agent owner, const char *json, size_t len,
 			       errand_error *e);
-/*
- * [main] Hear of events of agents whose chain holds @s; 0: of all, and of what has no owner.
- * Told are, in this order, the global listeners, then those of the chain from far to near, in
- * each by age, as the chain stood when it happened (spec 3.4, 3.8). One that was removed since
- * is skipped, one that was added hears the next event.
- */
+/* [main] Hear of events of agents whose chain holds @s; 0: of all, and of what has no owner.
+ * Told are the global listeners, then those of the chain from far to near, in each by age, as
+ * the chain stood when it happened (spec 3.4, 3.8); one that was removed since is skipped. */
 ERRAND_FN errand_on(errand_host *h, errand_scope s, int event, errand_event_fn fn, void *ud,
 		    errand_destroy_fn destroy, errand_reg *ret, errand_error **ret_err);
-/* [any] Work that listener @self began for the end of @t (0: for a change) has failed after it
- * returned: one line to the operator, `tasks: onTaskDone listener rejected for <id>: <error>`
- * (spec 1.2.4). EGONE: @self or @t is. */
+/* [any] What @self began for the end of @t (0: a change) has failed since: one warning, `tasks:
+ * onTaskDone listener rejected for <id>: <error>` (spec 1.2.4). EGONE: one of them is. */
 ERRAND_API int errand_event_failed(errand_host *h, errand_reg self, errand_task t,
 				   const errand_error *why);
 
@@ -762,9 +780,8 @@ ERRAND_FN errand_fit(const char *text, size_t len, const char *suffix, const cha
  * "wakeup"|"quiet","maxConsecutiveWakes":3} (spec 10). "wakeup": the notice of an end wakes an
  * idle owner, at most so often without a message of a user's between; one budget per agent,
  * whatever the number of mounts (D8). "quiet": it waits for the next step. Also opens the
- * start gate for everybody who sees @s. Of several mounts on an owner's chain the nearest
- * delivers the one notice of an end (D1). A mount that fails leaves nothing behind; a second one
- * in the same scope fails by the name of its section (spec 3.6). Undone by
+ * start gate for everybody who sees @s. Of several mounts on a chain the nearest delivers the
+ * one notice (D1). A second one in @s fails, and leaves nothing behind (spec 3.6). Undone by
  * errand_unregister(): work that runs goes on (spec 3.7).
  */
 ERRAND_FN errand_mount(errand_host *h, errand_scope s, const char *config_json, size_t len,

@@ -1,279 +1,104 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * call.c - one tool call on its way: enter, body, result (spec 9.1, 9.8, 9.10).
+ * call.c - one tool call on its way through its stages (spec 9.1).
  *
- *   errand_call_new -> [enter] -> frame of the body ... answer -> [body_done] -> on_result
- *                         |                                            ^
- *                         `-- refused, unknown, aborted, bad arguments-'
+ *   entry -> PRE -+- allow ---------------> GUARD -> AROUND( body ) -> render -> POST -> finish
+ *     |           `- ask -> APPROVAL --------^  |          |                      ^        ^
+ *     |                        |                |          |                      |        |
+ *     |                        `--- denied -----+----------+- the body failed ----'        |
+ *     `-- no lossless arguments, aborted -------+----------+- thrown, no valid value ------'
  *
- * What stands in brackets is a step that the queue runs. A stage that may suspend is a
- * frame: it owes one answer, and the answer queues the next step. Nothing recurses. The
- * tool is captured at entry and stays until the call has ended, whatever becomes of it.
+ * Each stage is a chain of frames (frame.c) that leaves an answer in c->answer or what was
+ * thrown in c->thrown. The tool is captured at entry and stays until the call has ended,
+ * whatever becomes of it.
  */
 #include <string.h>
 
 #include "base/err.h"
+#include "core/decide.h"
 #include "core/internal.h"
 #include "core/schema.h"
 
-/* ---- the result ---- */
+#define NOT_DISPATCHED "tool call aborted before dispatch"
 
-static void put_error(struct buf *out, const errand_error *e)
+static void default_answer(errand_host *h, struct call *c, const char *text)
 {
-	size_t len;
-	const char *message = errand_error_message(e, &len);
-	const char *code = errand_error_code(e);
-	const char *name = errand_error_name(e);
-
-	(void)js_put_key(out, "error");
-	(void)buf_addc(out, '{');
-	(void)js_put_member(out, "message", message, len);
-	if (code) {
-		(void)js_put_member(out, "name", name, strlen(name));
-		(void)js_put_member(out, "code", code, strlen(code));
-	}
-	(void)buf_addc(out, '}');
+	str_free(&h->mem, &c->answer);
+	c->answer = str_dup(&h->mem, text, strlen(text));
+	chain_unwind(h, c);
 }
 
-static void put_result(struct buf *out, const struct call *c)
+/* What was thrown by a policy is not for post-execute to see (spec 9.5). */
+static bool was_thrown(errand_host *h, struct call *c)
 {
-	(void)buf_addf(out, "{\"isError\":%s,\"content\":", c->error ? "true" : "false");
-	(void)buf_add(out, c->content.ptr, c->content.len);
-	if (c->value.ptr) {
-		(void)js_put_key(out, "value");
-		(void)buf_add(out, c->value.ptr, c->value.len);
-	}
-	if (c->error)
-		put_error(out, c->error);
-	(void)buf_addc(out, '}');
+	errand_error *e = c->thrown;
+
+	if (!e)
+		return false;
+	c->thrown = NULL;
+	outcome_fail(h, c, e);
+	outcome_finish(h, c);
+	return true;
 }
 
-/* A failed result shows nothing of what was consumed: it goes back before anybody sees the
- * result, so that a notice that it held back is due now (D6). */
-static void settle_lease(errand_host *h, struct call *c)
+/* ---- post-execute ---- */
+
+static void end_post(errand_host *h, struct call *c)
 {
-	if (c->lease && (c->error || lease_is_empty(c->lease))) {
-		lease_return(h, c->lease);
-		c->lease = NULL;
-	}
+	default_answer(h, c, DEFAULT_POST);
 }
 
-static void hand_over(errand_host *h, struct call *c, const struct buf *result)
+static void post_done(errand_host *h, struct call *c)
 {
-	struct lease *l = c->lease;
-	errand_lease id = l ? l->obj.id : 0;
-	int fate;
-
-	c->lease = NULL;
-	fate = c->on_result(c->ud, h, c->obj.id, id, buf_text(result), result->len);
-	/* The callback may have ended the lease itself, or disposed of what it held. */
-	l = object_get(h, id, OBJ_LEASE);
-	if (!l || fate == ERRAND_HELD)
+	if (was_thrown(h, c))
 		return;
-	if (fate == ERRAND_DELIVERED)
-		lease_commit(h, l);
-	else
-		lease_return(h, l);
+	post_apply(h, c);
+	outcome_finish(h, c);
 }
 
-void put_text_block(struct buf *out, const char *text, size_t len)
-{
-	(void)buf_adds(out, "[{\"type\":\"text\"");
-	(void)js_put_key(out, "text");
-	(void)js_put_string(out, text, len);
-	(void)buf_adds(out, "}]");
-}
-
-static void error_content(errand_host *h, struct call *c)
-{
-	struct buf text, content;
-	size_t len;
-	const char *message = errand_error_message(c->error, &len);
-
-	buf_init_mem(&text, MAX_ERROR_TEXT + 16, &h->mem);
-	(void)buf_adds(&text, "Error: ");
-	(void)buf_add(&text, message, len);
-	buf_init_mem(&content, MAX_JSON_TEXT, &h->mem);
-	put_text_block(&content, buf_text(&text), text.len);
-	buf_release(&text);
-	str_free(&h->mem, &c->content);
-	str_free(&h->mem, &c->value);
-	c->content = str_of_buf(&content);
-}
-
-/* ---- the last mile: the tool's own finaliser, on every outcome (spec 9.9) ---- */
-
-int run_maker(errand_host *h, errand_make_fn make, void *ud, errand_str in, struct buf *ret,
-	      errand_error **ret_err)
-{
-	struct errand_sink sink;
-	errand_error *e = error_lend(&h->mem);
-	enum phase before = phase_enter(h, PHASE_PURE);
-	int rc;
-
-	buf_init_mem(&sink.buf, MAX_JSON_TEXT, &h->mem);
-	rc = make(ud, in.ptr, in.len, &sink, e);
-	h->phase = before;
-	if (rc >= 0 && buf_error(&sink.buf))
-		rc = error_make(&e, &h->mem, ERRAND_ENOMEM, "out of memory");
-	if (rc >= 0) {
-		errand_error_free(e);
-		*ret = sink.buf;
-		return 0;
-	}
-	buf_release(&sink.buf);
-	*ret_err = e;
-	return rc;
-}
-
-/* Content blocks: an array, or nothing that we would pass on. */
-static bool is_content(const char *text, size_t len)
-{
-	struct js *j = NULL;
-	bool is_array = js_parse(text, len, &j, NULL) == 0 && js_type(j) == JS_ARRAY;
-
-	js_free(j);
-	return is_array;
-}
-
-static void fail_with(errand_host *h, struct call *c, errand_error *e)
-{
-	errand_error_free(c->error);
-	c->error = e;
-	error_content(h, c);
-}
-
-static void fail_text(errand_host *h, struct call *c, const char *message)
-{
-	errand_error *e;
-
-	(void)error_make(&e, &h->mem, ERRAND_EREFUSED, "%s", message);
-	fail_with(h, c, e);
-}
-
-static void run_finalize(errand_host *h, struct call *c)
-{
-	struct buf in, out;
-	struct str in_text;
-	struct js_span content;
-	errand_error *e;
-	int rc;
-
-	buf_init_mem(&in, MAX_JSON_TEXT * 2, &h->mem);
-	(void)buf_adds(&in, "{\"args\":");
-	(void)(c->tree ? buf_add(&in, c->args.ptr, c->args.len) : buf_adds(&in, "null"));
-	(void)buf_adds(&in, ",\"result\":");
-	put_result(&in, c);
-	(void)buf_addc(&in, '}');
-	in_text = str_of_buf(&in);
-	rc = run_maker(h, c->tool->finalize, c->tool->ud, str_view(&in_text), &out, &e);
-	str_free(&h->mem, &in_text);
-	if (rc != 0) {
-		fail_with(h, c, e);
-		return;
-	}
-	content = js_member((struct js_span){buf_text(&out), out.len}, "content");
-	if (content.ptr && is_content(content.ptr, content.len)) {
-		str_free(&h->mem, &c->content);
-		c->content = str_dup(&h->mem, content.ptr, content.len);
-	}
-	buf_release(&out);
-}
-
-static void finish(errand_host *h, struct call *c)
+static void post(errand_host *h, struct call *c)
 {
 	struct buf result;
 
-	if (c->error)
-		error_content(h, c);
-	if (c->tool && c->tool->last_mile)
-		c->tool->last_mile(h, c);
-	if (c->tool && c->tool->finalize)
-		run_finalize(h, c);
+	if (!has_policies(h, c, ERRAND_STAGE_POST)) {
+		outcome_finish(h, c);
+		return;
+	}
 	buf_init_mem(&result, MAX_JSON_TEXT * 2, &h->mem);
-	put_result(&result, c);
-	if (buf_error(&result)) {
-		buf_clear(&result);
-		fail_text(h, c, "the result is too large");
-		put_result(&result, c);
-	}
-	settle_lease(h, c);
-	hand_over(h, c, &result);
-	buf_release(&result);
-	call_free(h, c);
+	outcome_put(&result, c);
+	str_free(&h->mem, &c->answer);
+	c->answer = str_of_buf(&result);
+	chain_run(h, c, ERRAND_STAGE_POST, end_post, post_done);
 }
 
-static void refuse(errand_host *h, struct call *c, const char *message, const char *name,
-		   const char *code)
+static void fail_to_post(errand_host *h, struct call *c, const char *message,
+			 const char *name, const char *code)
 {
-	(void)error_make(&c->error, &h->mem, ERRAND_EREFUSED, "%s", message);
-	if (code)
-		error_coded(c->error, name, code);
-	finish(h, c);
+	outcome_fail_text(h, c, message, name, code);
+	post(h, c);
 }
 
-/* ---- the body ---- */
-
-static bool take_value(errand_host *h, struct call *c)
-{
-	struct js *j = NULL;
-	struct buf why;
-	bool is_valid;
-	int rc = js_parse(c->answer.ptr, c->answer.len, &j, NULL);
-
-	buf_init_mem(&why, MAX_ERROR_TEXT, &h->mem);
-	(void)buf_addf(&why, "tool \"%s\" returned invalid output: ", c->tool_name.ptr);
-	if (rc != 0)
-		(void)buf_adds(&why, "not lossless JSON");
-	is_valid = rc == 0 && schema_check(c->tool->output, j, "value", "value", &why);
-	js_free(j);
-	if (is_valid) {
-		c->value = str_take(&c->answer);
-		buf_release(&why);
-		return true;
-	}
-	(void)error_take(&c->error, ERRAND_EREFUSED, &why);
-	error_coded(c->error, "ToolOutputError", "INVALID_TOOL_OUTPUT");
-	return false;
-}
-
-static void render(errand_host *h, struct call *c)
-{
-	struct buf out;
-	errand_error *e;
-
-	if (!c->tool->render) {
-		buf_init_mem(&out, MAX_JSON_TEXT, &h->mem);
-		put_text_block(&out, c->value.ptr, c->value.len);
-		c->content = str_of_buf(&out);
-		return;
-	}
-	if (run_maker(h, c->tool->render, c->tool->ud, str_view(&c->value), &out, &e) !=
-	    0) {
-		fail_with(h, c, e);
-		return;
-	}
-	if (is_content(buf_text(&out), out.len))
-		c->content = str_of_buf(&out);
-	else
-		fail_text(h, c, "the tool rendered no content blocks");
-	buf_release(&out);
-}
+/* ---- the body, around it ---- */
 
 static void body_done(errand_host *h, struct call *c)
 {
-	if (!c->error && take_value(h, c)) {
-		if (c->signal.raised) {
-			refuse(h, c, "tool call aborted", "AbortError", "ABORTED");
-			return;
-		}
-		render(h, c);
+	c->is_raw = true;
+	c->stage = ERRAND_STAGE_AROUND;
+	timer_clear(h, &c->timer);
+	if (c->timed_out) {
+		errand_error_free(c->error);
+		str_free(&h->mem, &c->answer);
+		(void)error_make(&c->error, &h->mem, ERRAND_EREFUSED,
+				 "tool call timed out after %lldms",
+				 (long long)c->tool->timeout_ms);
+		error_coded(c->error, "ToolTimeoutError", "TOOL_TIMEOUT");
 	}
-	finish(h, c);
+	chain_unwind(h, c);
 }
 
 void call_answer(errand_host *h, struct call *c, struct buf *json)
 {
+	str_free(&h->mem, &c->answer);
 	if (buf_error(json)) {
 		buf_release(json);
 		(void)error_make(&c->error, &h->mem, ERRAND_ENOMEM,
@@ -292,7 +117,18 @@ void call_fail(errand_host *h, struct call *c, errand_error *e)
 	call_queue(h, c, body_done);
 }
 
-static void enter_body(errand_host *h, struct call *c)
+/* The body is told, and waited for all the same (spec 9.10, 9.12). */
+void call_timeout(errand_host *h, struct timer *timer)
+{
+	struct call *c = list_entry(timer, struct call, timer);
+
+	if (c->signal.raised)
+		return;
+	c->timed_out = true;
+	signal_raise(h, &c->signal);
+}
+
+static void run_body(errand_host *h, struct call *c)
 {
 	struct errand_frame_view view = {
 		.size = sizeof(view),
@@ -303,10 +139,234 @@ static void enter_body(errand_host *h, struct call *c)
 		.tool = str_view(&c->tool_name),
 		.args_json = str_view(&c->args),
 	};
+	int64_t timeout_ms = c->tool->timeout_ms;
 
-	c->frame.call = c;
-	object_add(h, &c->frame.obj, OBJ_FRAME);
+	c->stage = ERRAND_STAGE_BODY;
+	frame_open(h, &c->frame, c);
+	if (timeout_ms > 0)
+		timer_set(h, &c->timer,
+			  h->mono_ms > INT64_MAX - timeout_ms ? INT64_MAX
+							      : h->mono_ms + timeout_ms);
 	c->tool->exec(c->tool->ud, h, c->frame.obj.id, &view);
+}
+
+static bool check_args(errand_host *h, struct call *c)
+{
+	struct buf why;
+
+	buf_init_mem(&why, MAX_ERROR_TEXT, &h->mem);
+	(void)buf_adds(&why, "invalid arguments: ");
+	if (schema_check(c->tool->params, c->tree, "arguments", "", &why)) {
+		buf_release(&why);
+		return true;
+	}
+	(void)error_take(&c->error, ERRAND_EREFUSED, &why);
+	error_coded(c->error, "ToolArgsError", "INVALID_ARGS");
+	return false;
+}
+
+static void enter_body(errand_host *h, struct call *c)
+{
+	str_free(&h->mem, &c->answer);
+	if (c->signal.raised) {
+		(void)error_make(&c->error, &h->mem, ERRAND_EREFUSED, NOT_DISPATCHED);
+		error_coded(c->error, "AbortError", "ABORTED_BEFORE_DISPATCH");
+		body_done(h, c);
+	} else if (check_args(h, c)) {
+		run_body(h, c);
+	} else {
+		body_done(h, c);
+	}
+}
+
+/* A value that is valid, and its rendering; else what is wrong skips post (spec 9.6). */
+static void succeed(errand_host *h, struct call *c, struct js *tree, bool is_member)
+{
+	if (!outcome_take_value(h, c, tree, is_member)) {
+		outcome_finish(h, c);
+	} else if (call_is_aborted(c)) {
+		fail_to_post(h, c, "tool call aborted", "AbortError", "ABORTED");
+	} else if (outcome_render(h, c)) {
+		post(h, c);
+	} else {
+		outcome_finish(h, c);
+	}
+}
+
+/* A listener's own answer, or what it passed on. */
+static void take_result(errand_host *h, struct call *c)
+{
+	struct js *j = outcome_parse(c);
+
+	if (!js_is_true(js_get(j, "isError"))) {
+		succeed(h, c, j, true);
+		return;
+	}
+	outcome_take_error(h, c, j);
+	js_free(j);
+	post(h, c);
+}
+
+static void around_done(errand_host *h, struct call *c)
+{
+	errand_error *e = c->error;
+	bool is_raw;
+
+	chain_unwrap(h, c);
+	is_raw = c->is_raw;
+	c->is_raw = false;
+	if (was_thrown(h, c))
+		return;
+	if (!is_raw) {
+		take_result(h, c);
+	} else if (e) {
+		c->error = NULL;
+		outcome_fail(h, c, e);
+		post(h, c);
+	} else {
+		succeed(h, c, outcome_parse(c), false);
+	}
+}
+
+static void dispatch(errand_host *h, struct call *c)
+{
+	errand_error *e = NULL;
+
+	str_free(&h->mem, &c->answer);
+	if (c->signal.raised) {
+		fail_to_post(h, c, NOT_DISPATCHED, "AbortError", "ABORTED_BEFORE_DISPATCH");
+		return;
+	}
+	if (c->tool) {
+		chain_run(h, c, ERRAND_STAGE_AROUND, enter_body, around_done);
+		return;
+	}
+	(void)error_about(&e, &h->mem, ERRAND_EREFUSED, "unknown tool \"", c->tool_name.ptr,
+			  c->tool_name.len, "\"");
+	error_coded(e, "ToolNotFoundError", "UNKNOWN_TOOL");
+	outcome_fail(h, c, e);
+	post(h, c);
+}
+
+/* ---- what may refuse it ---- */
+
+static void deny(errand_host *h, struct call *c, const struct str *reason)
+{
+	errand_error *e = NULL;
+
+	(void)error_about(&e, &h->mem, ERRAND_EREFUSED, "", reason->ptr ? reason->ptr : "",
+			  reason->len, "");
+	outcome_fail(h, c, e);
+	post(h, c);
+}
+
+static void refuse_broken(errand_host *h, struct call *c)
+{
+	static const char *const words[] = {
+		[ERRAND_STAGE_PRE] = "tools/pre-execute answered with no decision",
+		[ERRAND_STAGE_APPROVAL] = "the approval channel answered with no decision",
+		[ERRAND_STAGE_GUARD] = "a guard answered with no reason",
+	};
+
+	outcome_fail_text(h, c, words[c->stage], NULL, NULL);
+	outcome_finish(h, c);
+}
+
+static void end_guard(errand_host *h, struct call *c)
+{
+	default_answer(h, c, DEFAULT_GUARD);
+}
+
+static void guard_done(errand_host *h, struct call *c)
+{
+	struct str reason = {NULL, 0};
+	enum verdict verdict;
+
+	if (was_thrown(h, c))
+		return;
+	verdict = decide_guard(h, c, &reason);
+	if (verdict == VERDICT_ALLOW)
+		dispatch(h, c);
+	else if (verdict == VERDICT_DENY)
+		deny(h, c, &reason);
+	else
+		refuse_broken(h, c);
+	str_free(&h->mem, &reason);
+}
+
+static void guard(errand_host *h, struct call *c)
+{
+	str_free(&h->mem, &c->answer);
+	if (has_policies(h, c, ERRAND_STAGE_GUARD))
+		chain_run(h, c, ERRAND_STAGE_GUARD, end_guard, guard_done);
+	else
+		dispatch(h, c);
+}
+
+static void end_approval(errand_host *h, struct call *c)
+{
+	default_answer(h, c, DEFAULT_APPROVAL);
+}
+
+static void approval_done(errand_host *h, struct call *c)
+{
+	struct str reason = {NULL, 0};
+	enum verdict verdict;
+
+	if (was_thrown(h, c))
+		return;
+	verdict = decide_approval(h, c, &reason);
+	if (verdict == VERDICT_ALLOW)
+		guard(h, c);
+	else if (verdict == VERDICT_DENY)
+		deny(h, c, &reason);
+	else
+		refuse_broken(h, c);
+	str_free(&h->mem, &reason);
+}
+
+/* The channel is shown the decision that asked for it. */
+static void ask(errand_host *h, struct call *c, struct str *reason)
+{
+	bool has_channel = has_policies(h, c, ERRAND_STAGE_APPROVAL);
+
+	if (has_channel && c->agent) {
+		chain_run(h, c, ERRAND_STAGE_APPROVAL, end_approval, approval_done);
+		return;
+	}
+	if (has_channel) {
+		str_free(&h->mem, reason);
+		*reason = ask_refusal(h, c,
+				      "\" requires approval, but the call has no agent to "
+				      "route it through");
+	} else if (!reason->ptr) {
+		*reason = ask_refusal(h, c, "\" requires approval (not yet supported)");
+	}
+	deny(h, c, reason);
+}
+
+static void end_pre(errand_host *h, struct call *c)
+{
+	default_answer(h, c, DEFAULT_PRE);
+}
+
+static void pre_done(errand_host *h, struct call *c)
+{
+	struct str reason = {NULL, 0};
+	enum verdict verdict;
+
+	if (was_thrown(h, c))
+		return;
+	verdict = decide_pre(h, c, &reason);
+	if (verdict == VERDICT_ALLOW)
+		guard(h, c);
+	else if (verdict == VERDICT_DENY)
+		deny(h, c, &reason);
+	else if (verdict == VERDICT_ASK)
+		ask(h, c, &reason);
+	else
+		refuse_broken(h, c);
+	str_free(&h->mem, &reason);
 }
 
 /* ---- entry ---- */
@@ -340,27 +400,11 @@ static bool parse_args(errand_host *h, struct call *c)
 	return c->tree != NULL;
 }
 
-static bool check_args(errand_host *h, struct call *c)
+static void refuse(errand_host *h, struct call *c, const char *message, const char *name,
+		   const char *code)
 {
-	struct buf why;
-
-	buf_init_mem(&why, MAX_ERROR_TEXT, &h->mem);
-	(void)buf_adds(&why, "invalid arguments: ");
-	if (schema_check(c->tool->params, c->tree, "arguments", "", &why)) {
-		buf_release(&why);
-		return true;
-	}
-	(void)error_take(&c->error, ERRAND_EREFUSED, &why);
-	error_coded(c->error, "ToolArgsError", "INVALID_ARGS");
-	return false;
-}
-
-static void refuse_unknown(errand_host *h, struct call *c)
-{
-	(void)error_about(&c->error, &h->mem, ERRAND_EREFUSED, "unknown tool \"",
-			  c->tool_name.ptr, c->tool_name.len, "\"");
-	error_coded(c->error, "ToolNotFoundError", "UNKNOWN_TOOL");
-	finish(h, c);
+	outcome_fail_text(h, c, message, name, code);
+	outcome_finish(h, c);
 }
 
 void call_enter(errand_host *h, struct call *c)
@@ -368,21 +412,12 @@ void call_enter(errand_host *h, struct call *c)
 	c->tool = tool_find(h, c->agent, c->tool_name.ptr, c->tool_name.len);
 	if (c->tool)
 		list_add(&c->tool->calls, &c->in_tool);
-	if (!parse_args(h, c)) {
+	if (!parse_args(h, c))
 		refuse(h, c,
 		       "tool execution arguments must be losslessly JSON-serializable",
 		       NULL, NULL);
-	} else if (c->signal.raised) {
-		refuse(h, c, "tool call aborted before dispatch", "AbortError",
-		       "ABORTED_BEFORE_DISPATCH");
-	} else if (!c->tool) {
-		refuse_unknown(h, c);
-	} else {
-		if (c->tool->capture)
-			c->tool->capture(h, c);
-		if (check_args(h, c))
-			enter_body(h, c);
-		else
-			finish(h, c);
-	}
+	else if (c->signal.raised)
+		refuse(h, c, NOT_DISPATCHED, "AbortError", "ABORTED_BEFORE_DISPATCH");
+	else
+		chain_run(h, c, ERRAND_STAGE_PRE, end_pre, pre_done);
 }

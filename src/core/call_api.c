@@ -32,6 +32,8 @@ void call_free(errand_host *h, struct call *c)
 	if (c->lease)
 		lease_drop(h, c->lease);
 	object_del(h, &c->frame.obj);
+	chain_free(h, c);
+	timer_clear(h, &c->timer);
 	signal_release(h, &c->signal);
 	tool_call_ended(h, c);
 	agent_call_ended(h, c);
@@ -40,9 +42,8 @@ void call_free(errand_host *h, struct call *c)
 	str_free(&h->mem, &c->tool_name);
 	str_free(&h->mem, &c->args);
 	str_free(&h->mem, &c->answer);
-	str_free(&h->mem, &c->content);
-	str_free(&h->mem, &c->value);
-	errand_error_free(c->error);
+	outcome_forget(h, c);
+	errand_error_free(c->thrown);
 	destroy_ud(h, c->destroy, c->ud);
 	mem_free(&h->mem, c);
 }
@@ -69,6 +70,8 @@ static struct call *call_alloc(errand_host *h, const struct errand_call_options 
 	struct call *c = mem_new(&h->mem, sizeof(*c));
 
 	c->ev = ev;
+	c->timer = (struct timer){.slot = TIMER_IDLE, .fire = call_timeout};
+	c->since_ms = h->mono_ms;
 	list_init(&c->ev.node);
 	list_init(&c->in_agent);
 	list_init(&c->in_tool);
@@ -167,61 +170,5 @@ int errand_call_abort(errand_host *h, errand_call call)
 	if (!c)
 		return ERRAND_EGONE;
 	signal_raise(h, &c->signal);
-	return 0;
-}
-
-/* ---- frames ---- */
-
-int errand_answer(errand_host *h, errand_frame f, const char *json, size_t len)
-{
-	struct call *c;
-	struct buf copy;
-	int rc = may_queue(h);
-
-	if (rc != 0)
-		return rc;
-	c = call_of_frame(h, f);
-	if (!c)
-		return ERRAND_EGONE;
-	if (!json)
-		return ERRAND_EARG;
-	buf_init_mem(&copy, MAX_JSON_TEXT, &h->mem);
-	rc = rc_of_base(buf_add(&copy, json, str_length(json, len)));
-	if (rc != 0) {
-		buf_release(&copy);
-		return rc;
-	}
-	call_answer(h, c, &copy);
-	return 0;
-}
-
-int errand_fail(errand_host *h, errand_frame f, const errand_error *e)
-{
-	struct call *c;
-	int rc = may_queue(h);
-
-	if (rc != 0)
-		return rc;
-	c = call_of_frame(h, f);
-	if (!c)
-		return ERRAND_EGONE;
-	call_fail(h, c, error_copy(&h->mem, e));
-	return 0;
-}
-
-int errand_frame_lease(errand_host *h, errand_frame f, errand_lease lease)
-{
-	struct call *c;
-	struct lease *l;
-	int rc = may_queue(h);
-
-	if (rc != 0)
-		return rc;
-	c = call_of_frame(h, f);
-	l = object_get(h, lease, OBJ_LEASE);
-	if (!c || !l)
-		return ERRAND_EGONE;
-	if (l != c->lease)
-		lease_merge(h, call_lease(h, c), l);
 	return 0;
 }

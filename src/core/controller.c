@@ -234,7 +234,7 @@ const struct controller_tool controller_tools[N_CONTROLLER_TOOLS] = {
 			"\"text\":{\"type\":\"string\"},\"task\":" PUBLIC_TASK
 			"},\"required\":[\"text\",\"task\"]}",
 		.exec = exec_output,
-		.render = render_output,
+		.put_text = render_output,
 		.card = card_output,
 		.capture = capture,
 		.last_mile = bound_output,
@@ -248,7 +248,7 @@ const struct controller_tool controller_tools[N_CONTROLLER_TOOLS] = {
 		.params = "{\"type\":\"object\",\"properties\":{}}",
 		.output = "{\"type\":\"array\",\"items\":" PUBLIC_TASK "}",
 		.exec = exec_list,
-		.render = render_list,
+		.put_text = render_list,
 		.card = card_list,
 	},
 	{
@@ -267,7 +267,7 @@ const struct controller_tool controller_tools[N_CONTROLLER_TOOLS] = {
 			"\"already-finished\"]},\"task\":" PUBLIC_TASK
 			"},\"required\":[\"outcome\",\"task\"]}",
 		.exec = exec_kill,
-		.render = render_kill,
+		.put_text = render_kill,
 		.card = card_kill,
 		.capture = capture,
 		.last_mile = bound_kill,

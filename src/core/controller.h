@@ -13,7 +13,8 @@ struct wait_config {
 struct controller_tool {
 	const char *name, *description, *params, *output;
 	errand_enter_fn exec;
-	errand_make_fn render, card;
+	errand_make_fn card;
+	void (*put_text)(struct buf *text, const struct js *value);
 	void (*capture)(errand_host *h, struct call *c);
 	void (*last_mile)(errand_host *h, struct call *c);
 };

@@ -123,6 +123,7 @@ static const struct {
 	[ERRAND_ON_CHANGED] = {"tasks: onTasksChanged listener threw",
 			       "tasks: onTasksChanged listener rejected"},
 	[ERRAND_ON_INBOX] = {"inbox: listener threw for ", NULL},
+	[ERRAND_ON_RESULT] = {"tools: result observer threw for ", NULL},
 };
 
 static void warn(errand_host *h, const char *what, const struct str *subject,

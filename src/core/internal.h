@@ -83,7 +83,8 @@ struct timers {
 	uint64_t last_seq;
 };
 
-#define N_EVENTS 3 /* ERRAND_ON_* */
+#define N_EVENTS 4 /* ERRAND_ON_* */
+#define N_STAGES 6 /* ERRAND_STAGE_* */
 
 /*
  * What is registered under one scope key (spec 3.2). A scope has one only while something
@@ -97,6 +98,7 @@ struct layer {
 	struct list tool_order;
 	struct list sections;            /* by age */
 	struct list listeners[N_EVENTS]; /* by ERRAND_ON_* - 1, in order of registration */
+	struct list policies[N_STAGES];  /* by ERRAND_STAGE_* - 1, and by rank */
 	struct list restrictions;
 	size_t surfaces;
 };
@@ -136,6 +138,7 @@ struct errand_host {
 	int64_t keep;        /* ended and told tasks of one owner; 0: all (D15) */
 	enum phase phase;
 	uint64_t last_id, last_message;
+	int64_t first_rank, last_rank; /* of policies: appended ones count up */
 	struct map objects;
 	struct list by_type[N_OBJECT_TYPES];
 	struct list queue;
@@ -335,7 +338,11 @@ struct tool {
 	/* The controller's: what it must know of a call before its policy (spec 5.7), and its
 	 * last mile, which sees more than finalize. */
 	void (*capture)(errand_host *h, struct call *c);
+	errand_reg captured_by; /* the policy of its mount that asks for it */
 	void (*last_mile)(errand_host *h, struct call *c);
+	/* The same as render, on the value as it was parsed. */
+	void (*put_text)(struct buf *text, const struct js *value);
+	int64_t timeout_ms; /* 0: none */
 	void *ud;
 	errand_destroy_fn destroy;
 	struct list calls;
@@ -381,9 +388,42 @@ struct signal {
 	struct list children, in_parent; /* the signals of calls */
 };
 
+/* A listener of a stage of calls. */
+struct policy {
+	struct reg reg;
+	struct layer *layer;
+	struct list node;
+	errand_reg number; /* its id, also when it is gone */
+	int64_t rank;      /* its place among all of its stage (spec 9.2) */
+	unsigned busy;     /* frames of it that are out */
+	bool gone;         /* removed meanwhile */
+	errand_enter_fn enter, back;
+	void (*builtin)(errand_host *h, struct call *c, errand_reg self); /* instead */
+	void *ud;
+	errand_destroy_fn destroy;
+};
+
+enum frame_state {
+	FRAME_OPEN, /* owes an answer, or next() */
+	FRAME_NEXT, /* the rest of the chain runs */
+	FRAME_BACK, /* has the rest's answer, owes its own */
+};
+
 struct frame {
 	struct object obj;
 	struct call *call;
+	enum frame_state state;
+	errand_reg reg;
+	int64_t rank;
+	struct policy *policy; /* from its entry to its answer; NULL of the body */
+};
+
+/* The listeners of one stage, as they stood when the call entered it. */
+struct chain {
+	void (*end)(errand_host *h, struct call *c);  /* all have said next() */
+	void (*done)(errand_host *h, struct call *c); /* the answer is there */
+	size_t count, entered;
+	struct frame frames[];
 };
 
 struct call {
@@ -394,15 +434,27 @@ struct call {
 	struct tool *tool;                            /* as found at entry; NULL: unknown */
 	struct list in_agent, in_tool;
 	struct signal signal;
-	struct frame frame;
+	struct timer timer; /* of the tool's own timeout */
+	bool timed_out;
+	int stage;        /* ERRAND_STAGE_*; 0: before the first */
+	int64_t since_ms; /* when it came to where it stands */
+	struct chain *chain;
+	struct frame frame;  /* of the body */
 	struct lease *lease; /* what it has consumed; NULL: nothing */
-	struct str tool_name, args, answer;
+	struct str tool_name, args;
 	struct js *tree; /* of args; NULL: not lossless */
 	uint32_t flags;
-	int64_t limit; /* captured at entry; 0: none */
+	int64_t limit; /* captured before its policy; 0: none */
+	/* What the stage has been given, later its answer; or what was thrown. */
+	struct str answer;
+	errand_error *thrown;
+	bool is_raw;     /* the body's own answer or error, as yet seen by no back() */
+	bool is_wrapped; /* the same in {"value":..}, as yet changed by none */
 	/* The outcome. */
 	errand_error *error; /* NULL: success */
 	struct str content, value;
+	struct js *value_tree;       /* value lies in it */
+	const struct js *value_node; /* NULL: not parsed yet */
 	int (*on_result)(void *ud, errand_host *h, errand_call c, errand_lease l,
 			 const char *result_json, size_t len);
 	void *ud;
@@ -648,6 +700,38 @@ int section_add(errand_host *h, struct layer *l, const char *name, double order,
 
 /* ---- call.c, call_api.c ---- */
 
+/* ---- policy.c, frame.c ---- */
+
+struct policy *policy_add(errand_host *h, struct layer *l, int stage, uint32_t flags);
+struct policy *policy_get(const errand_host *h, errand_reg id); /* NULL: removed */
+void policy_release(errand_host *h, struct policy *p);          /* one frame less */
+/* Run the listeners of @stage that are on the call's chain of scopes now, then @end, which
+ * leaves an answer and calls chain_unwind(); when all have had their say, @done. */
+void chain_run(errand_host *h, struct call *c, int stage,
+	       void (*end)(errand_host *h, struct call *c),
+	       void (*done)(errand_host *h, struct call *c));
+void chain_unwind(errand_host *h, struct call *c);
+void chain_unwrap(errand_host *h, struct call *c); /* makes what is wrapped raw again */
+void chain_free(errand_host *h, struct call *c);
+bool has_policies(const errand_host *h, const struct call *c, int stage);
+void frame_open(errand_host *h, struct frame *f, struct call *c); /* gives it its id */
+
+/* ---- outcome.c ---- */
+
+void outcome_fail(errand_host *h, struct call *c, errand_error *e); /* takes @e */
+void outcome_fail_text(errand_host *h, struct call *c, const char *message,
+		       const char *name, const char *code);
+void outcome_forget(errand_host *h, struct call *c);
+struct js *outcome_parse(const struct call *c); /* c->answer; NULL: no lossless JSON */
+/* Take the value that stands in c->answer, or in its member "value". @tree is what was parsed
+ * of it, and taken. False: it is not valid under the tool's schema, and the call has failed. */
+bool outcome_take_value(errand_host *h, struct call *c, struct js *tree, bool is_member);
+bool outcome_render(errand_host *h, struct call *c);
+void outcome_take_error(errand_host *h, struct call *c, const struct js *result);
+void outcome_put(struct buf *out, const struct call *c);
+void outcome_finish(errand_host *h, struct call *c); /* frees the call */
+bool call_is_aborted(const struct call *c);
+
 /* Let @make write what it makes of @in: 0, or its code and its error. */
 int run_maker(errand_host *h, errand_make_fn make, void *ud, errand_str in, struct buf *ret,
 	      errand_error **ret_err);
@@ -655,6 +739,7 @@ int run_maker(errand_host *h, errand_make_fn make, void *ud, errand_str in, stru
 void call_queue(errand_host *h, struct call *c,
 		void (*step)(errand_host *h, struct call *c));
 void call_enter(errand_host *h, struct call *c); /* the first step */
+void call_timeout(errand_host *h, struct timer *timer);
 
 struct call *call_of_frame(const errand_host *h, errand_frame f);
 void call_free(errand_host *h, struct call *c);

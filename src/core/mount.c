@@ -17,7 +17,7 @@ static const char section_text[] =
 
 struct mount {
 	struct reg reg;
-	struct reg *parts[N_CONTROLLER_TOOLS + 3];
+	struct reg *parts[N_CONTROLLER_TOOLS + 4];
 	size_t count;
 };
 
@@ -76,9 +76,30 @@ static void config_free(void *ud)
 
 /* ---- mounting ---- */
 
+/*
+ * In front of the policies of now, so that none of them decides whether a result is bounded;
+ * those that are put in front later do (spec 5.7). The call's tool knows its own mount.
+ */
+static void capture(errand_host *h, struct call *c, errand_reg self)
+{
+	if (c->tool && c->tool->capture && c->tool->captured_by == self)
+		c->tool->capture(h, c);
+}
+
+static errand_reg add_capture(errand_host *h, struct layer *layer, struct mount *m)
+{
+	struct policy *p = policy_add(h, layer, ERRAND_STAGE_PRE, ERRAND_PREPEND);
+
+	p->builtin = capture;
+	object_add(h, &p->reg.obj, OBJ_PART);
+	p->number = p->reg.obj.id;
+	m->parts[m->count++] = &p->reg;
+	return p->number;
+}
+
 static int add_tool(errand_host *h, struct layer *layer, const struct controller_tool *ct,
-		    const struct wait_config *config, struct reg **ret,
-		    errand_error **ret_err)
+		    const struct wait_config *config, errand_reg captured_by,
+		    struct reg **ret, errand_error **ret_err)
 {
 	struct errand_tool o = {
 		.size = sizeof(o),
@@ -88,7 +109,6 @@ static int add_tool(errand_host *h, struct layer *layer, const struct controller
 		.params_schema = {ct->params, ERRAND_NUL},
 		.output_schema = {ct->output, ERRAND_NUL},
 		.exec = ct->exec,
-		.render = ct->render,
 		.card = ct->card,
 	};
 	struct wait_config *own;
@@ -102,7 +122,9 @@ static int add_tool(errand_host *h, struct layer *layer, const struct controller
 	*own = *config;
 	t->ud = own;
 	t->destroy = config_free;
+	t->put_text = ct->put_text;
 	t->capture = ct->capture;
+	t->captured_by = captured_by;
 	t->last_mile = ct->last_mile;
 	*ret = &t->reg;
 	return 0;
@@ -111,11 +133,12 @@ static int add_tool(errand_host *h, struct layer *layer, const struct controller
 static int add_tools(errand_host *h, struct layer *layer, struct mount *m,
 		     const struct wait_config *config, errand_error **ret_err)
 {
+	errand_reg capture = add_capture(h, layer, m);
 	int rc;
 
 	for (size_t i = 0; i < N_CONTROLLER_TOOLS; i++) {
-		rc = add_tool(h, layer, &controller_tools[i], config, &m->parts[m->count],
-			      ret_err);
+		rc = add_tool(h, layer, &controller_tools[i], config, capture,
+			      &m->parts[m->count], ret_err);
 		if (rc != 0)
 			return rc;
 		m->count++;

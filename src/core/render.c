@@ -21,33 +21,6 @@ static void line_of_value(const struct js *task, struct task_line *t)
 	t->detail = member(task, "detail", &t->detail_len);
 }
 
-static int bad_value(errand_error *e)
-{
-	errand_error_set(e, NULL, NULL, "the value is not the tool's", ERRAND_NUL);
-	return ERRAND_EARG;
-}
-
-/* One text block of what @put makes of the value. */
-static int render_with(const char *in_json, size_t len, errand_sink *out, errand_error *e,
-		       void (*put)(struct buf *text, const struct js *value))
-{
-	struct js *value = NULL;
-	struct buf text;
-
-	if (js_parse(in_json, len, &value, NULL) != 0) {
-		js_free(value);
-		return bad_value(e);
-	}
-	buf_init_mem(&text, MAX_JSON_TEXT, out->buf.mem);
-	put(&text, value);
-	put_text_block(&out->buf, buf_text(&text), text.len);
-	if (buf_error(&text))
-		out->buf.error = buf_error(&text);
-	buf_release(&text);
-	js_free(value);
-	return 0;
-}
-
 /* ---- task_output ---- */
 
 /* What stands before the status line; @ret_len without one newline at its end. */
@@ -73,20 +46,13 @@ static void put_status_line(struct buf *text, const struct js *value)
 	oneline_put_status(text, &t);
 }
 
-static void put_output(struct buf *text, const struct js *value)
+void render_output(struct buf *text, const struct js *value)
 {
 	size_t len;
 	const char *body = output_body(value, &len);
 
 	(void)buf_add(text, body, len);
 	put_status_line(text, value);
-}
-
-int render_output(void *ud, const char *in_json, size_t len, errand_sink *out,
-		  errand_error *e)
-{
-	(void)ud;
-	return render_with(in_json, len, out, e, put_output);
 }
 
 /* ---- task_list ---- */
@@ -103,7 +69,7 @@ static void put_row(struct buf *text, const struct js *task)
 	oneline_put(text, t.label, t.label_len);
 }
 
-static void put_list(struct buf *text, const struct js *value)
+void render_list(struct buf *text, const struct js *value)
 {
 	if (js_count(value) == 0)
 		(void)buf_adds(text, "(no background tasks)");
@@ -114,16 +80,9 @@ static void put_list(struct buf *text, const struct js *value)
 	}
 }
 
-int render_list(void *ud, const char *in_json, size_t len, errand_sink *out,
-		errand_error *e)
-{
-	(void)ud;
-	return render_with(in_json, len, out, e, put_list);
-}
-
 /* ---- task_kill ---- */
 
-static void put_kill(struct buf *text, const struct js *value)
+void render_kill(struct buf *text, const struct js *value)
 {
 	struct task_line t;
 
@@ -137,13 +96,6 @@ static void put_kill(struct buf *text, const struct js *value)
 	oneline_put(text, t.id, t.id_len);
 	(void)buf_adds(text, " had already finished ");
 	oneline_put_status(text, &t);
-}
-
-int render_kill(void *ud, const char *in_json, size_t len, errand_sink *out,
-		errand_error *e)
-{
-	(void)ud;
-	return render_with(in_json, len, out, e, put_kill);
 }
 
 /* ---- the bound ---- */
@@ -177,22 +129,19 @@ static bool split_output(const struct js *value, struct fit *f, struct buf *stat
 
 static void bound_text(errand_host *h, struct call *c, struct fit *f, bool is_output)
 {
-	struct js *value = NULL;
 	struct buf status, text, content;
 
 	buf_init_mem(&status, MAX_JSON_TEXT, &h->mem);
 	buf_init_mem(&text, MAX_JSON_TEXT, &h->mem);
 	buf_init_mem(&content, MAX_JSON_TEXT, &h->mem);
-	if (is_output && !c->error &&
-	    js_parse(c->value.ptr, c->value.len, &value, NULL) == 0)
-		(void)split_output(value, f, &status);
+	if (is_output && !c->error)
+		(void)split_output(c->value_node, f, &status);
 	(void)fit_put(&text, f);
 	put_text_block(&content, buf_text(&text), text.len);
 	str_free(&h->mem, &c->content);
 	c->content = str_of_buf(&content);
 	buf_release(&text);
 	buf_release(&status);
-	js_free(value);
 }
 
 void render_bound(errand_host *h, struct call *c, uint64_t limit, bool is_output)

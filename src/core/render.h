@@ -5,12 +5,10 @@
 
 #include "core/internal.h"
 
-int render_output(void *ud, const char *in_json, size_t len, errand_sink *out,
-		  errand_error *e);
-int render_list(void *ud, const char *in_json, size_t len, errand_sink *out,
-		errand_error *e);
-int render_kill(void *ud, const char *in_json, size_t len, errand_sink *out,
-		errand_error *e);
+/* @value is valid under the tool's output schema. */
+void render_output(struct buf *text, const struct js *value);
+void render_list(struct buf *text, const struct js *value);
+void render_kill(struct buf *text, const struct js *value);
 /*
  * Bound what a call shows to @limit bytes. @is_output: a text that is still what
  * render_output() makes of the call's value keeps its status line (spec 5.4, 5.10).

@@ -20,6 +20,8 @@ void layer_init(errand_host *h, struct layer *l)
 	list_init(&l->tool_order);
 	list_init(&l->sections);
 	list_init(&l->restrictions);
+	for (size_t i = 0; i < N_STAGES; i++)
+		list_init(&l->policies[i]);
 	for (size_t i = 0; i < N_EVENTS; i++)
 		list_init(&l->listeners[i]);
 }

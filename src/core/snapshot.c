@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* snapshot.c - a task as JSON, and the queries that show it (spec 1.3, 1.4, 1.5, 1.9). */
+#include <string.h>
+
 #include "base/err.h"
 #include "core/internal.h"
 
@@ -64,7 +66,7 @@ static void put_task(struct buf *out, const struct task *t, bool is_public)
 	(void)js_put_member(out, "label", t->label.ptr, t->label.len);
 	if (!is_public)
 		put_registry_members(out, t);
-	(void)buf_addf(out, ",\"status\":\"%s\"", word);
+	(void)js_put_member(out, "status", word, strlen(word));
 	if (t->detail.ptr)
 		(void)js_put_member(out, "detail", t->detail.ptr, t->detail.len);
 	put_int_member(out, "startedAt", t->started_ms);

@@ -126,6 +126,7 @@ int tool_add(errand_host *h, struct layer *layer, const struct errand_tool *o,
 	t->render = o->render;
 	t->finalize = o->finalize;
 	t->card = o->card;
+	t->timeout_ms = o->timeout_ms;
 	t->ud = o->ud;
 	t->destroy = o->destroy;
 	t->name.text = t->text.ptr;
@@ -148,7 +149,7 @@ static int add_public(errand_host *h, errand_scope s, const struct errand_tool *
 
 	if (rc != 0)
 		return rc;
-	if (o->size < sizeof(*o) || !o->name.ptr || !o->exec || !ret)
+	if (o->size < sizeof(*o) || !o->name.ptr || !o->exec || o->timeout_ms < 0 || !ret)
 		return error_make(ret_err, &h->mem, ERRAND_EARG, "bad tool");
 	layer = layer_open(h, s, ret_err);
 	if (!layer)
@@ -211,6 +212,10 @@ static void put_tool(struct buf *out, const struct tool *t)
 	(void)buf_add(out, t->params_text.ptr, t->params_text.len);
 	(void)js_put_key(out, "outputSchema");
 	(void)buf_add(out, t->output_text.ptr, t->output_text.len);
+	if (t->timeout_ms > 0) {
+		(void)js_put_key(out, "timeoutMs");
+		(void)js_put_int(out, t->timeout_ms);
+	}
 	(void)buf_addf(out, ",\"exclusive\":%s}",
 		       t->flags & ERRAND_TOOL_EXCLUSIVE ? "true" : "false");
 }

@@ -368,7 +368,7 @@ TEST(an_event_there_is_not_cannot_be_heard)
 
 	fresh();
 	CHECK_INT(errand_on(core.host, 0, 0, on_event, NULL, NULL, &r, NULL), ERRAND_EARG);
-	CHECK_INT(errand_on(core.host, 0, 4, on_event, NULL, NULL, &r, NULL), ERRAND_EARG);
+	CHECK_INT(errand_on(core.host, 0, 5, on_event, NULL, NULL, &r, NULL), ERRAND_EARG);
 	CHECK_INT(errand_on(core.host, 0, 1, NULL, NULL, log_destroy, &r, NULL),
 		  ERRAND_EARG);
 	CHECK_STR(logged(), "destroyed;");

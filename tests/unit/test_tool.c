@@ -38,7 +38,7 @@ TEST(a_tool_without_a_body_is_a_mistake)
 	t.exec = NULL;
 	CHECK_INT(add(&t), ERRAND_EARG);
 	t = echo();
-	CHECK_INT(errand_tool_add(core.host, 5, &t, &tool.reg, NULL), ERRAND_EGONE);
+	CHECK_INT(errand_tool_add(core.host, 4711, &t, &tool.reg, NULL), ERRAND_EGONE);
 }
 
 TEST(a_tool_that_was_removed_is_unknown)

@@ -18,6 +18,8 @@ static const struct file_kind {
 	const char *prefix;
 	row_fn play;
 } kinds[] = {
+	{"args", row_args},
+	{"policy", row_policy},
 	{"kill_render", row_kill_render},
 	{"list_render", row_list_render},
 	{"notice", row_notice},
@@ -128,6 +130,34 @@ static void drop_half_pairs(char *line)
 	*out = 0;
 }
 
+/* An integer beyond 64 bits is read as the double that it is there. */
+static json_t *load_long_integers(const char *line)
+{
+	char *text = malloc(strlen(line) * 2 + 1), *out = text;
+	bool in_string = false;
+	json_t *in;
+
+	for (const char *p = line; *p;) {
+		size_t n = strspn(p, "0123456789");
+
+		if (n == 0 || in_string) {
+			n = *p == '\\' && p[1] ? 2 : 1;
+			in_string ^= *p == '"';
+		}
+		memcpy(out, p, n);
+		out += n;
+		p += n;
+		if (in_string || n < 19 || strchr(".eE", *p))
+			continue;
+		memcpy(out, "e0", 2);
+		out += 2;
+	}
+	*out = 0;
+	in = json_loads(text, JSON_ALLOW_NUL, NULL);
+	free(text);
+	return in;
+}
+
 static void play_line(struct counts *c, const char *name, row_fn play, char *line,
 		      size_t len)
 {
@@ -136,7 +166,7 @@ static void play_line(struct counts *c, const char *name, row_fn play, char *lin
 
 	if (!in) {
 		drop_half_pairs(line);
-		in = json_loads(line, JSON_ALLOW_NUL, NULL);
+		in = load_long_integers(line);
 	}
 	r.in = in;
 	if (!in || !json_is_object(in)) {

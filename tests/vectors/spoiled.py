@@ -13,6 +13,8 @@ import tempfile
 
 # What a row gives; the rest is what it expects.
 INPUTS = {
+    "args": {"n", "tool", "args", "limit"},
+    "policy": {"n", "tool", "limit", "stage", "policy", "spec"},
     "kill_render": {"n", "kind", "state", "detail", "limit", "reason", "cancel_throws"},
     "list_render": {"n", "tasks"},
     "notice": {"n", "kind", "label", "status", "detail", "limit"},
@@ -60,7 +62,7 @@ def first_rows(source):
     with open(source, encoding="utf-8") as f:
         for line in f:
             row = json.loads(line)
-            rows.setdefault(row.get("what"), row)
+            rows.setdefault(row.get("what") or row.get("stage"), row)
     return list(rows.values())
 
 

@@ -49,7 +49,7 @@ struct world {
 	int64_t now;
 	json_t *cancels; /* reasons seen by producers */
 	bool cancel_settles;
-	const char *cancel_throws;
+	const char *cancel_throws, *read_throws;
 	json_t *result; /* of the last call */
 };
 
@@ -78,6 +78,15 @@ void world_bring(struct world *w, struct work *work, const char *id, const char 
 		 const json_t *detail, const json_t *output);
 /* Call a tool as the agent, run until it has its result. Borrowed until the next call. */
 const json_t *world_call(struct world *w, const char *tool, const json_t *args);
+/* The same, with what else a call may have; NULL while it has no result. */
+struct call_in {
+	errand_agent agent;
+	const char *tool, *args; /* as the model wrote them */
+	uint32_t flags;
+	errand_signal signal;
+};
+const json_t *world_call_with(struct world *w, const struct call_in *in);
+errand_agent world_agent(struct world *w, const char *session);
 /* The text of a result that is one text block. */
 json_t *result_text(const json_t *result);
 json_t *world_get(struct world *w, const char *id);
@@ -94,3 +103,5 @@ void row_output_render(struct row *r);
 void row_list_render(struct row *r);
 void row_kill_render(struct row *r);
 void row_surface(struct row *r);
+void row_args(struct row *r);
+void row_policy(struct row *r);

@@ -45,7 +45,6 @@ void world_open(struct world *w, const char *mount_config)
 		.abi = ERRAND_ABI,
 		.config_json = str("{\"maxConcurrentTasksPerOwner\":null}"),
 	};
-	struct errand_agent_options a = {.size = sizeof(a), .session = str("a")};
 	errand_error *e = NULL;
 	errand_reg mount;
 
@@ -55,7 +54,17 @@ void world_open(struct world *w, const char *mount_config)
 	if (mount_config)
 		must(errand_mount(w->host, 0, mount_config, ERRAND_NUL, &mount, &e), e,
 		     "mount");
-	must(errand_agent_new(w->host, &a, &w->agent, &e), e, "agent");
+	w->agent = world_agent(w, "a");
+}
+
+errand_agent world_agent(struct world *w, const char *session)
+{
+	struct errand_agent_options a = {.size = sizeof(a), .session = str(session)};
+	errand_error *e = NULL;
+	errand_agent ret;
+
+	must(errand_agent_new(w->host, &a, &ret, &e), e, "agent");
+	return ret;
 }
 
 void world_close(struct world *w)
@@ -102,7 +111,10 @@ static int work_read(void *ud, errand_task t, uint64_t from, errand_sink *out,
 	const struct work *work = ud;
 
 	(void)t;
-	(void)e;
+	if (work->world->read_throws) {
+		errand_error_set(e, NULL, NULL, work->world->read_throws, ERRAND_NUL);
+		return ERRAND_ECALLBACK;
+	}
 	(void)errand_sink_write(out, work->text + from, work->len - from);
 	*ret_next = work->len;
 	return 0;
@@ -246,11 +258,22 @@ static int on_result(void *ud, errand_host *h, errand_call c, errand_lease l,
 const json_t *world_call(struct world *w, const char *tool, const json_t *args)
 {
 	char *text = json_dumps(args, JSON_ENCODE_ANY);
+	struct call_in in = {.agent = w->agent, .tool = tool, .args = text};
+	const json_t *result = world_call_with(w, &in);
+
+	free(text);
+	return result;
+}
+
+const json_t *world_call_with(struct world *w, const struct call_in *in)
+{
 	struct errand_call_options o = {
 		.size = sizeof(o),
-		.agent = w->agent,
-		.tool = str(tool),
-		.args = str(text),
+		.flags = in->flags,
+		.agent = in->agent,
+		.signal = in->signal,
+		.tool = str(in->tool),
+		.args = str(in->args),
 		.on_result = on_result,
 		.ud = w,
 	};
@@ -261,7 +284,6 @@ const json_t *world_call(struct world *w, const char *tool, const json_t *args)
 	w->result = NULL;
 	must(errand_call_new(w->host, &o, &c, &e), e, "call");
 	world_run(w);
-	free(text);
 	return w->result;
 }
 
