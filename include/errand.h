@@ -17,7 +17,8 @@
  *      sleep until errand_next_deadline()
  *
  * RULES THAT HOLD EVERYWHERE
- *  Threads    A host belongs to the thread that calls it. Two hosts share no state.
+ *  Threads    A host belongs to the thread that calls it. Other threads may use only the
+ *             errand_post*() functions (a mailbox). Two hosts share no state.
  *  Ids        Everything but the host is named by a 64-bit id, below 2^53, never reused in
  *             a host. A stale id is harmless: ERRAND_EGONE. 0 means none (agent), global
  *             (scope), never (signal).
@@ -85,6 +86,7 @@ typedef struct errand_host errand_host;
 typedef struct errand_error errand_error;
 typedef struct errand_text errand_text;
 typedef struct errand_sink errand_sink; /* where a PURE callback writes its text */
+typedef struct errand_mailbox errand_mailbox;
 
 typedef uint64_t errand_scope;  /* a layer key; 0 is the global layer */
 typedef uint64_t errand_agent;  /* an agent instance; also a scope of its own */
@@ -164,26 +166,22 @@ struct errand_host_options {
 	void (*message_id)(void *ud, errand_sink *out);
 	/*
 	 * PURE; may be NULL. Every durable fact, in order, as one JSON object, for
-	 * errand_restore(). Make them durable in one transaction after errand_run() returned
-	 * (or a call of yours that changed something) and before anything that it produced
-	 * leaves your process. By "fact":
-	 *   "agent"    {"agent","session","wakes"}       "agent-gone" {"agent"}
-	 *   "counter"  {"kind","counter"}
-	 *   "task"     {"task","kind","ordinal","label","agent"?,"outputLimitBytes"?,"status",
-	 *              "detail"?,"output"?,"startedAt","finishedAt"?,"stream","reported",
-	 *              "noticed","told","cursor"}: all of it     "drop" {"task"}
-	 *   "reported", "noticed" (a notice was sent), "told" (and delivered)  {"task"}
-	 *   "cursor"   {"task","cursor"}
-	 *   "message"  {"agent","target","message"}: to the end of that list
-	 *   "message-moved" {"agent","id","before"?}      "message-gone" {"agent","id"}
-	 * Each says how things are: of the facts about one thing the last is enough, so that a
-	 * table of agents, one of kinds, one of tasks and one of messages in order hold it all.
-	 * With a journal give a message_id too: m1, m2, ... begin anew with each host.
+	 * errand_restore(). Make them durable in one transaction after errand_run() (or a call of
+	 * yours that changed something) and before anything that it produced leaves your process.
+	 *   "agent" {"agent","session","wakes"}, "agent-gone" {"agent"}, "counter" {"kind","counter"}
+	 *   "task" {"task","kind","ordinal","label","agent"?,"outputLimitBytes"?,"status","detail"?,
+	 *      "output"?,"startedAt","finishedAt"?,"stream","reported","noticed","told","cursor"}
+	 *   "drop", "reported", "noticed", "told" (the notice was delivered) {"task"}
+	 *   "cursor" {"task","cursor"}, "message" {"agent","target","message"}: to the list's end
+	 *   "message-moved" {"agent","id","before"?}, "message-gone" {"agent","id"}
+	 * The name is in "fact". Of the facts about one thing the last is enough. Give a
+	 * message_id too: m1, m2, ... begin anew with each host.
 	 */
 	void (*journal)(void *ud, const char *json, size_t len);
 	void *ud;
 	errand_destroy_fn destroy;
-	/* Allocator, all three or none. Host-wide. */
+	/* Allocator, all three or none. Host-wide; must be callable from any thread if a mailbox
+	 * is used. */
 	void *(*alloc)(void *mem_ud, size_t n);
 	void *(*resize)(void *mem_ud, void *p, size_t n);
 	void (*dealloc)(void *mem_ud, void *p);
@@ -198,23 +196,16 @@ ERRAND_FN errand_host_new(const struct errand_host_options *o, errand_host **ret
 ERRAND_API void errand_host_free(errand_host *h);
 
 /*
- * [main] Put back what the journal said, an array of its facts (spec 13.8; design.md 4.5). It
- * comes before anything else on this host: ids are those of the one that wrote it. What was on
- * a lease is undelivered again; a notice that was owed is sent in the first errand_run() by the
- * mount that serves its owner then.
- *
- * Agents come back without callbacks and unregistered; errand_agent_new() for that session
- * gives them these, under their old id (of several the newest, then the next). A notice on
- * next-turn wakes them then.
- *
- * @adopt is called for each task that lives and each whose producer has a read(), in order of
- * start. @record is its "task" fact. Fill in the producer (start is not needed) and return 0;
- * or return negative with @e filled, or leave @ret as it is: then a live one is settled as
- * failed, `lost: <message>`, and what was unread of an ended one stays so. From inside it only
- * [any] functions may be called, errand_settle() among them. A NULL @adopt refuses all.
- *
- * ESTATE: the host is not new. EJSON, EREFUSED (it names the entry): the host is then good for
- * errand_host_free() only.
+ * [main] Put back what the journal said, an array of its facts (design.md 4.5), before anything
+ * else on this host: ids are those of the one that wrote it. What was on a lease is undelivered
+ * again; a notice that was owed is sent in the first errand_run() by the mount that serves its
+ * owner then. Agents come back without callbacks and unregistered: errand_agent_new() for that
+ * session gives them these, under the old id (the newest first), and a notice on next-turn
+ * wakes. @adopt is called for each task that lives or whose producer has a read(); @record is
+ * its "task" fact. Fill in the producer (without start) and return 0; else a live one is settled
+ * as failed, `lost: <message of @e>`. From inside it only [any] functions may be called. NULL
+ * refuses all. ESTATE: the host is not new. EJSON, EREFUSED (it names the entry): the host is
+ * then good for errand_host_free() only.
  */
 struct errand_producer;
 ERRAND_FN errand_restore(errand_host *h, const char *json, size_t len,
@@ -233,6 +224,27 @@ ERRAND_FN errand_restore(errand_host *h, const char *json, size_t len,
 ERRAND_FN errand_run(errand_host *h, int64_t mono_ms, int64_t wall_ms, uint32_t budget);
 /* [any] When to call errand_run() next, on @mono_ms' scale; INT64_MIN: work is queued. */
 ERRAND_API int64_t errand_next_deadline(const errand_host *h);
+
+/* ---- other threads ------------------------------------------------------------------- */
+
+/* [main] A mailbox may be posted to from any thread, and outlives the host: posts are EGONE then.
+ * @wake is called on the posting thread, at most once between two errand_run()s. */
+ERRAND_FN errand_mailbox_new(errand_host *h, void (*wake)(void *ud), void *ud,
+			     errand_destroy_fn destroy, errand_mailbox **ret,
+			     errand_error **ret_err);
+/* On the host's thread, or after the host is gone; when nobody will post any more. What was
+ * posted and not yet taken is dropped. NULL is fine. */
+ERRAND_API void errand_mailbox_free(errand_mailbox *m);
+/* [any thread] Run fn(ud, h) in the next errand_run(), in the order in which one thread posts;
+ * drop(ud) instead, if the host or the mailbox goes first, also if this call fails. */
+ERRAND_FN errand_post(errand_mailbox *m, void (*fn)(void *ud, errand_host *h), void *ud,
+		      errand_destroy_fn drop);
+/* [any thread] As errand_settle() and errand_answer(), whose own EGONE nobody hears. */
+ERRAND_API int errand_post_settle(errand_mailbox *m, errand_task t, int status,
+				  const char *detail, size_t detail_len, const char *output,
+				  size_t output_len);
+ERRAND_API int errand_post_answer(errand_mailbox *m, errand_frame f, const char *json,
+				  size_t len);
 
 /* ---- scopes -------------------------------------------------------------------------- */
 
@@ -269,11 +281,10 @@ struct errand_agent_options {
 	errand_str session; /* id = session id; not empty */
 	errand_scope scope; /* parent of the agent's own scope; 0: none */
 	/*
-	 * PURE; may be NULL. Append one event to the session's log: {"seq","type","data"},
-	 * @seq from 0 on. It comes before what it describes; negative with @e filled: that
-	 * does not happen, and the call that wanted it fails with ECALLBACK (a notice is lost
-	 * with a warning, spec 6.9). Two things happen all the same, with a warning: claimed
-	 * messages that come back, and the clearing of an inbox at disposal.
+	 * PURE; may be NULL. Append {"seq","type","data"} to the session's log, @seq from 0 on,
+	 * before what it describes; negative with @e filled: that does not happen, and the call
+	 * fails with ECALLBACK (a notice is lost with a warning, spec 6.9). Claimed messages come
+	 * back, and disposal clears the inbox, all the same, with a warning.
 	 */
 	int (*log)(void *ud, errand_agent a, uint64_t seq, const char *event_json,
 		   size_t len, errand_error *e);
@@ -318,11 +329,10 @@ typedef void (*errand_done_fn)(void *ud, errand_host *h);
 ERRAND_FN errand_agent_dispose(errand_host *h, errand_agent a, errand_done_fn done,
 			       void *ud, errand_destroy_fn destroy, errand_error **ret_err);
 /*
- * [main] End all tasks, of all owners and of none (spec 12.6): completion listeners are closed,
- * so that nobody is notified any more; each live task is reported and cancelled with "tasks
- * service disposed"; when all have settled (or after teardownTimeoutMs, D12), all records are
+ * [main] End all tasks (spec 12.6): completion listeners are closed; each live task is reported
+ * and cancelled with "tasks service disposed"; when all have settled (D12), all records are
  * dropped and done() is called. Starts fail from now on: `background tasks unavailable: no task
- * registry`. Agents stay, with their inboxes. ESTATE: it is being disposed of already.
+ * registry`. Agents and inboxes stay. ESTATE: it is being disposed of already.
  */
 ERRAND_FN errand_service_dispose(errand_host *h, errand_done_fn done, void *ud,
 				 errand_destroy_fn destroy, errand_error **ret_err);
@@ -395,13 +405,10 @@ ERRAND_FN errand_claim(errand_host *h, errand_agent a, int what, uint64_t turn,
 
 /*
  * The turn of your loop, which is yours; the library keeps its state and writes its events:
- *
  *      turn_open -> { claim -> (your pre-step policy, may take its time) -> step_begin |
  *                     step_reject -> model, tool calls -> step_end } ... -> turn_close
- *
- * Between claim and begin the messages are on a lease: rejected, they go back (D7); what
- * arrives meanwhile waits for the next step. Each function fails with ESTATE out of this
- * order, and with ECALLBACK if the log refuses its event; nothing has happened then.
+ * Between claim and begin the messages are on a lease: rejected, they go back (D7). Each fails
+ * with ESTATE out of this order, with ECALLBACK if the log refuses: nothing has happened then.
  */
 enum {
 	ERRAND_IDLE = 0,    /* no turn is open: a notice may wake the agent */
@@ -425,11 +432,8 @@ ERRAND_FN errand_step_begin(errand_host *h, errand_agent a, errand_lease l,
 /* [main] Your policy refused the step: as errand_lease_return(); @l 0: nothing. */
 ERRAND_FN errand_step_reject(errand_host *h, errand_agent a, errand_lease l,
 			     errand_error **ret_err);
-/*
- * [main] Append an event of yours to the session's log, {"type","data"?}: assistant/message,
- * tool/call, tool/result (spec 7.12). EARG: a type that the library writes itself, or a "seq".
- * ELIMIT: over 64 MiB. Without a log it is checked and let go.
- */
+/* [main] Append an event of yours, {"type","data"?}, to the session's log (spec 7.12). EARG: a
+ * type that the library writes itself, or a "seq". ELIMIT: over 64 MiB. */
 ERRAND_FN errand_log(errand_host *h, errand_agent a, const char *event_json, size_t len,
 		     errand_error **ret_err);
 /* [main] Logs step/end. *ret_again (may be NULL) is 1 if next-step holds something: run another

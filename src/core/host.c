@@ -54,6 +54,7 @@ static errand_host *host_alloc(const struct errand_host_options *o)
 	for (int i = 0; i < N_OBJECT_TYPES; i++)
 		list_init(&h->by_type[i]);
 	list_init(&h->queue);
+	list_init(&h->mailboxes);
 	list_init(&h->unowned);
 	list_init(&h->kind_list);
 	names_init(&h->sessions, &h->mem);
@@ -131,6 +132,7 @@ void errand_host_free(errand_host *h)
 		return;
 	h->phase = PHASE_PURE;
 	h->journal = NULL; /* nothing of this has happened */
+	mailboxes_close(h);
 	while (!list_is_empty(&h->queue)) {
 		struct event *ev = list_entry(h->queue.next, struct event, node);
 
@@ -186,6 +188,7 @@ int errand_run(errand_host *h, int64_t mono_ms, int64_t wall_ms, uint32_t budget
 	h->has_run = true;
 	if (budget == 0)
 		budget = DEFAULT_BUDGET;
+	mailboxes_collect(h);
 	do {
 		for (; budget > 0 && !list_is_empty(&h->queue); budget--)
 			fire_next(h);
@@ -201,7 +204,7 @@ int64_t errand_next_deadline(const errand_host *h)
 
 	if (!h)
 		return ERRAND_NEVER;
-	if (!list_is_empty(&h->queue))
+	if (!list_is_empty(&h->queue) || mailboxes_have(h))
 		return INT64_MIN;
 	t = timer_first(h);
 	return t ? t->due : ERRAND_NEVER;

@@ -141,6 +141,7 @@ struct errand_host {
 	int64_t first_rank, last_rank; /* of policies: appended ones count up */
 	struct map objects;
 	struct list by_type[N_OBJECT_TYPES];
+	struct list mailboxes;
 	struct list queue;
 	struct timers timers;
 	struct layer global;
@@ -162,6 +163,17 @@ struct errand_host {
 	void (*journal)(void *ud, const char *json, size_t len);
 	void *ud;
 	errand_destroy_fn destroy;
+};
+
+/* Where other threads put what is to be done here. They see @newest and @is_awake only. */
+struct errand_mailbox {
+	struct list in_host;
+	struct post *newest;
+	bool is_awake; /* wake() was called since the last look */
+	void (*wake)(void *ud);
+	void *ud;
+	errand_destroy_fn destroy;
+	struct mem mem; /* the mailbox outlives the host */
 };
 
 /* ---- agents ---- */
@@ -582,6 +594,12 @@ void service_settled(errand_host *h); /* one task less */
 void agent_deadline_init(struct agent *a);
 void agent_settled(errand_host *h, struct agent *a); /* one task less */
 void agent_finish(errand_host *h, struct event *ev);
+
+/* ---- mailbox.c ---- */
+
+void mailboxes_collect(errand_host *h); /* into the queue */
+bool mailboxes_have(const errand_host *h);
+void mailboxes_close(errand_host *h);
 
 /* ---- journal.c ---- */
 
