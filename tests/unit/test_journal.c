@@ -394,8 +394,8 @@ TEST(a_damaged_journal_is_named)
 		"{\"fact\":\"counter\"}",
 		"{\"fact\":\"task\",\"task\":1,\"status\":\"running\"}",
 		"{\"fact\":\"task\",\"task\":1,\"kind\":\"k\",\"ordinal\":1,\"label\":\"l\"}",
-		"{\"fact\":\"task\",\"task\":1,\"kind\":\"k\",\"ordinal\":1,\"label\":\"l\","
-		"\"status\":\"running\",\"agent\":7}",
+		("{\"fact\":\"task\",\"task\":1,\"kind\":\"k\",\"ordinal\":1,\"label\":\"l\","
+		 "\"status\":\"running\",\"agent\":7}"),
 		"{\"fact\":\"drop\",\"task\":1}",
 		"{\"fact\":\"reported\",\"task\":1}",
 		"{\"fact\":\"noticed\",\"task\":1}",
