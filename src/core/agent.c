@@ -44,6 +44,17 @@ struct agent *agent_get(const errand_host *h, errand_agent a, errand_error **ret
 	return agent;
 }
 
+int agent_to_change(const errand_host *h, errand_agent a, struct agent **ret,
+		    errand_error **ret_err)
+{
+	int rc = may_change(h, ret_err);
+
+	if (rc != 0)
+		return rc;
+	*ret = agent_get(h, a, ret_err);
+	return *ret ? 0 : ERRAND_EGONE;
+}
+
 int caller_get(const errand_host *h, errand_agent a, const struct agent **ret,
 	       errand_error **ret_err)
 {
@@ -189,13 +200,10 @@ int errand_agent_register(errand_host *h, errand_agent agent, int yes,
 			  errand_error **ret_err)
 {
 	struct agent *a;
-	int rc = may_change(h, ret_err);
+	int rc = agent_to_change(h, agent, &a, ret_err);
 
 	if (rc != 0)
 		return rc;
-	a = agent_get(h, agent, ret_err);
-	if (!a)
-		return ERRAND_EGONE;
 	if (yes && a->session->registered && a->session->registered != a)
 		return refuse_twin(h, a->session, ret_err);
 	if (yes)

@@ -175,13 +175,10 @@ int errand_agent_cancel(errand_host *h, errand_agent agent, int keep_inbox,
 			errand_error **ret_err)
 {
 	struct agent *a;
-	int rc = may_change(h, ret_err);
+	int rc = agent_to_change(h, agent, &a, ret_err);
 
 	if (rc != 0)
 		return rc;
-	a = agent_get(h, agent, ret_err);
-	if (!a)
-		return ERRAND_EGONE;
 	return keep_inbox ? 0 : inbox_cancel(h, a, ret_err);
 }
 
@@ -209,13 +206,10 @@ int errand_discard(errand_host *h, errand_agent agent, const char *message_id, s
 	struct splice s = {.removed = 1, .is_canceled = true};
 	struct agent *a;
 	struct message *m;
-	int rc = may_change(h, ret_err);
+	int rc = agent_to_change(h, agent, &a, ret_err);
 
 	if (rc != 0)
 		return rc;
-	a = agent_get(h, agent, ret_err);
-	if (!a)
-		return ERRAND_EGONE;
 	len = str_length(message_id, len);
 	m = message_id ? find_pending(a, message_id, len) : NULL;
 	if (!m)

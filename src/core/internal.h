@@ -520,6 +520,9 @@ bool is_served(const errand_host *h, const struct agent *a); /* by a surface (sp
 /* ---- agent.c, inbox.c ---- */
 
 struct agent *agent_get(const errand_host *h, errand_agent a, errand_error **ret_err);
+/* The same for a function of class [main]: it may run now, and the agent is there. */
+int agent_to_change(const errand_host *h, errand_agent a, struct agent **ret,
+		    errand_error **ret_err);
 /* Who asks: 0 is nobody, which is fine: NULL. EGONE: a stale id. */
 int caller_get(const errand_host *h, errand_agent a, const struct agent **ret,
 	       errand_error **ret_err);

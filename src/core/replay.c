@@ -187,13 +187,10 @@ int errand_replay(errand_host *h, errand_agent agent, const char *events_json, s
 	struct err err = {0};
 	struct js *events = NULL;
 	struct agent *a;
-	int rc = may_change(h, ret_err);
+	int rc = agent_to_change(h, agent, &a, ret_err);
 
 	if (rc != 0)
 		return rc;
-	a = agent_get(h, agent, ret_err);
-	if (!a)
-		return ERRAND_EGONE;
 	rc = check_quiet(h, a, ret_err);
 	if (rc != 0)
 		return rc;

@@ -301,13 +301,10 @@ int errand_agent_rebind(errand_host *h, errand_agent agent, errand_scope parent,
 			errand_error **ret_err)
 {
 	struct agent *a;
-	int rc = may_change(h, ret_err);
+	int rc = agent_to_change(h, agent, &a, ret_err);
 
 	if (rc != 0)
 		return rc;
-	a = agent_get(h, agent, ret_err);
-	if (!a)
-		return ERRAND_EGONE;
 	rc = move(h, &a->scope, parent, ret_err);
 	if (rc == 0)
 		a->scope.is_bound = true;
