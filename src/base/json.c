@@ -128,6 +128,25 @@ struct js_span js_member(struct js_span object, const char *key)
 	}
 }
 
+void js_each(struct js_span array, void (*fn)(void *ud, struct js_span element), void *ud)
+{
+	struct scan s = {array.ptr, array.ptr + array.len};
+	const char *start;
+
+	skip_space(&s);
+	for (s.p++;; s.p++) { /* the bracket, then each comma */
+		skip_space(&s);
+		start = s.p;
+		if (start >= s.end || *start == ']')
+			return;
+		skip_value(&s);
+		fn(ud, (struct js_span){start, (size_t)(s.p - start)});
+		skip_space(&s);
+		if (s.p >= s.end || *s.p != ',')
+			return;
+	}
+}
+
 static bool is_digit(char c)
 {
 	return c >= '0' && c <= '9';

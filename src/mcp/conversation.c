@@ -149,7 +149,7 @@ static void batch(struct mcp *m, struct rpc_message *msg, int64_t now)
 	buf_init(&feed.batch->line, MAX_REPLY_LINE + MAX_REQUEST_LINE);
 	list_init(&feed.batch->calls);
 	feed.batch->open = 1;
-	rpc_each(msg->text, batch_element, &feed);
+	js_each(msg->text, batch_element, &feed);
 	batch_close_one(m, feed.batch);
 }
 

@@ -4,8 +4,8 @@
  *
  * A claim holds notices that were taken out of an agent's inbox for one reply, on a lease.
  * Delivered, they are gone; not delivered, they are pending again, in their old order.
- * The notice of a task whose end a reply shows itself is taken along without being shown,
- * so that the delivery withdraws it (D14). A task's end may also be shown while its notice
+ * The notice of a task whose end a reply shows itself without a lease on it (a kill's) is
+ * taken along without being shown, so that the delivery withdraws it (D14). A task's end may also be shown while its notice
  * is out on another reply: then the claim remembers it, for the case that it comes back.
  */
 #include "base/utf8.h"

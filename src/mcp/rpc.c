@@ -90,45 +90,6 @@ void rpc_release(struct rpc_message *m)
 	*m = (struct rpc_message){.kind = RPC_INVALID};
 }
 
-static const char *skip_string(const char *p, const char *end)
-{
-	for (p++; p < end && *p != '"'; p++)
-		if (*p == '\\')
-			p++;
-	return p;
-}
-
-static struct js_span trim(const char *p, const char *end)
-{
-	while (p < end && memchr(" \t\r\n", *p, 4))
-		p++;
-	while (end > p && memchr(" \t\r\n", end[-1], 4))
-		end--;
-	return (struct js_span){p, (size_t)(end - p)};
-}
-
-void rpc_each(struct js_span text, void (*fn)(void *ud, struct js_span element), void *ud)
-{
-	struct js_span whole = trim(text.ptr, text.ptr + text.len), element;
-	const char *end = whole.ptr + whole.len, *start = whole.ptr + 1;
-	size_t depth = 0;
-
-	for (const char *p = start; p < end; p++) {
-		if (*p == '"') {
-			p = skip_string(p, end);
-		} else if (*p == '[' || *p == '{') {
-			depth++;
-		} else if (depth > 0 && (*p == ']' || *p == '}')) {
-			depth--;
-		} else if (depth == 0 && (*p == ',' || *p == ']')) {
-			element = trim(start, p);
-			if (element.len > 0)
-				fn(ud, element);
-			start = p + 1;
-		}
-	}
-}
-
 /* ---- ids ---- */
 
 static bool is_digit(char c)

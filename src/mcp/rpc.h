@@ -51,9 +51,6 @@ struct rpc_message {
 void rpc_read(const char *text, size_t len, struct rpc_message *ret);
 void rpc_release(struct rpc_message *m);
 
-/* Call @fn for the text of each element of the array @text, which js_parse() has passed. */
-void rpc_each(struct js_span text, void (*fn)(void *ud, struct js_span element), void *ud);
-
 /* The form under which two tokens of one id are equal: 's' and the string, or 'n' and the
  * number. A value that is neither gives an empty @out. */
 void rpc_id_key(struct buf *out, const struct js *value, struct js_span token);

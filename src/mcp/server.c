@@ -91,7 +91,7 @@ static int make_tools(struct mcp_server *s)
 		return rc;
 	list.ptr = errand_text_data(text, &list.len);
 	buf_addc(&s->tools, '[');
-	rpc_each(list, put_tool, &s->tools);
+	js_each(list, put_tool, &s->tools);
 	buf_addc(&s->tools, ']');
 	errand_text_free(text);
 	return buf_error(&s->tools);

@@ -177,7 +177,7 @@ static const char *elements(const char *text)
 	static char all[200];
 	struct buf out = BUF_INIT(199);
 
-	rpc_each((struct js_span){text, strlen(text)}, count, &out);
+	js_each((struct js_span){text, strlen(text)}, count, &out);
 	(void)snprintf(all, sizeof(all), "%s", buf_text(&out));
 	buf_release(&out);
 	return all;
