@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * internal.h - what the files of the host's side share. run.c owns the tasks' lives,
- * plan.c makes their specs, spawn.c their shims, logfile.c reads what they wrote, lost.c
- * finds out what became of a shim that fell silent.
+ * plan.c makes their specs, spawn.c their shims, log.c reads what they wrote (logfile.c),
+ * lost.c finds out what became of a shim that fell silent.
  */
 #pragma once
 

@@ -1,22 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * logfile.c - reading a task's log while its shim writes it.
- *
- * Nothing is kept open between calls: a host may have thousands of tasks. Files may vanish
- * under the reader (the oldest segment goes, a person deletes them): what is not there any
- * more is a gap, which the caller is told.
- */
+#include "run/logfile.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "base/limits.h"
-#include "base/mem.h"
-#include "run/internal.h"
+#include "shim/proto.h"
 
 /* One file of the log: the bytes from @start to @end. */
 struct piece {
@@ -24,14 +18,14 @@ struct piece {
 	char path[PROTO_UID_LEN + 32];
 };
 
-static bool look_at(const struct run_task *t, const char *name, uint64_t start,
+static bool look_at(const struct logfile *l, const char *name, uint64_t start,
 		    struct piece *ret)
 {
 	struct stat st;
 
 	ret->start = start;
-	(void)snprintf(ret->path, sizeof(ret->path), "%s/%s", t->uid, name);
-	if (fstatat(t->run->tasks_fd, ret->path, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+	(void)snprintf(ret->path, sizeof(ret->path), "%s/%s", l->folder, name);
+	if (fstatat(l->dir_fd, ret->path, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
 	    !S_ISREG(st.st_mode))
 		return false;
 	ret->end = start + (uint64_t)st.st_size;
@@ -51,13 +45,13 @@ static bool segment_start(const char *name, uint64_t *ret)
 	return *end == 0;
 }
 
-/*
- * The segment that holds offset @at, else the next one after it. With @at UINT64_MAX,
- * the last one.
- */
-static bool find_segment(const struct run_task *t, uint64_t at, struct piece *ret)
+/* Is @p nearer to what is looked for than @best, which may be NULL? */
+typedef bool (*nearer_fn)(const struct piece *p, const struct piece *best, uint64_t at);
+
+static bool find_segment(const struct logfile *l, nearer_fn is_nearer, uint64_t at,
+			 struct piece *ret)
 {
-	int fd = openat(t->run->tasks_fd, t->uid,
+	int fd = openat(l->dir_fd, l->folder,
 			O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	bool is_found = false;
@@ -71,10 +65,9 @@ static bool find_segment(const struct run_task *t, uint64_t at, struct piece *re
 		return false;
 	}
 	while ((e = readdir(dir))) {
-		if (!segment_start(e->d_name, &start) || !look_at(t, e->d_name, start, &p))
+		if (!segment_start(e->d_name, &start) || !look_at(l, e->d_name, start, &p))
 			continue;
-		if (at == UINT64_MAX ? is_found && p.start < ret->start
-				     : p.end <= at || (is_found && p.start > ret->start))
+		if (!is_nearer(&p, is_found ? ret : NULL, at))
 			continue;
 		*ret = p;
 		is_found = true;
@@ -83,51 +76,61 @@ static bool find_segment(const struct run_task *t, uint64_t at, struct piece *re
 	return is_found;
 }
 
-static bool find_piece(const struct run_task *t, uint64_t at, struct piece *ret)
+/* The one that holds @at, else the next one after it. */
+static bool is_next(const struct piece *p, const struct piece *best, uint64_t at)
 {
-	bool is_head = look_at(t, PROTO_OUT, 0, ret);
+	return p->end > at && (!best || p->start < best->start);
+}
+
+/* The last one that begins before @at. */
+static bool is_last_before(const struct piece *p, const struct piece *best, uint64_t at)
+{
+	return p->start < at && (!best || p->start > best->start);
+}
+
+static bool find_piece(const struct logfile *l, uint64_t at, struct piece *ret)
+{
+	bool is_head = look_at(l, PROTO_OUT, 0, ret);
 
 	if (is_head && ret->end > at)
 		return true;
 	/* There is a tail only behind a full front. */
-	if (is_head && ret->end < t->log_head)
+	if (is_head && ret->end < l->head)
 		return false;
-	return find_segment(t, at, ret);
+	return find_segment(l, is_next, at, ret);
 }
 
-uint64_t run_log_kept_end(const struct run_task *t)
+uint64_t logfile_kept_before(const struct logfile *l, uint64_t at)
 {
 	uint64_t end = 0;
 	struct piece p;
 
-	if (t->phase == RUN_PLANNED)
-		return 0;
-	if (look_at(t, PROTO_OUT, 0, &p))
+	if (look_at(l, PROTO_OUT, 0, &p))
 		end = p.end;
 	/* Without its front there may still be a tail. */
-	if ((end == 0 || end >= t->log_head) && find_segment(t, UINT64_MAX, &p) &&
+	if ((end == 0 || end >= l->head) && find_segment(l, is_last_before, at, &p) &&
 	    p.end > end)
 		end = p.end;
 	return end;
 }
 
-uint64_t run_log_end(struct run_task *t)
+uint64_t logfile_kept_end(const struct logfile *l)
 {
-	uint64_t end = run_log_kept_end(t);
+	return logfile_kept_before(l, UINT64_MAX);
+}
 
-	if (t->phase == RUN_ENDED && t->seen > end)
-		end = t->seen;
-	if (end > t->log_known)
-		t->log_known = end;
-	return t->log_known;
+bool logfile_is_whole(const struct logfile *l, uint64_t end)
+{
+	struct piece p;
+
+	return look_at(l, PROTO_OUT, 0, &p) && p.end >= end;
 }
 
 /* Returns the bytes appended, 0 at the end of the file, -1 with errno. */
-static ssize_t read_piece(const struct run_task *t, const struct piece *p, uint64_t at,
+static ssize_t read_piece(const struct logfile *l, const struct piece *p, uint64_t at,
 			  size_t max, struct buf *out)
 {
-	autoclose int fd = openat(t->run->tasks_fd, p->path,
-				  O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	autoclose int fd = openat(l->dir_fd, p->path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	uint64_t there = p->end - at;
 	ssize_t n;
 
@@ -148,23 +151,26 @@ static ssize_t read_piece(const struct run_task *t, const struct piece *p, uint6
 /* The shim deletes old segments: one that has just gone is no failure, but a gap. */
 #define VANISHED_MAX 16
 
-int run_log_read(struct run_task *t, uint64_t from, size_t max, struct buf *out,
-		 uint64_t *ret_from, struct err *err)
+int logfile_read(const struct logfile *l, uint64_t from, uint64_t end, size_t max,
+		 struct buf *out, uint64_t *ret_from, struct err *err)
 {
-	/* Asked first: what comes meanwhile must not look like a gap. */
-	uint64_t at = from, end = run_log_end(t);
+	uint64_t at = from;
 	int vanished = 0;
 	bool is_begun = false;
 	struct piece p;
 
 	*ret_from = from;
-	while (max && t->phase != RUN_PLANNED && find_piece(t, at, &p)) {
+	while (max && at < end && find_piece(l, at, &p)) {
 		uint64_t start = p.start > at ? p.start : at;
 		ssize_t n;
 
 		if (start > at && is_begun)
 			return 0; /* a gap: the next call tells of it */
-		n = read_piece(t, &p, start, max, out);
+		if (start >= end)
+			break;
+		if (max > end - start)
+			max = (size_t)(end - start);
+		n = read_piece(l, &p, start, max, out);
 		if (n < 0 && (errno != ENOENT || ++vanished > VANISHED_MAX))
 			return err_sys(err, errno, "cannot read the log");
 		if (n == 0)
@@ -182,31 +188,15 @@ int run_log_read(struct run_task *t, uint64_t from, size_t max, struct buf *out,
 	return 0;
 }
 
-uint64_t run_log_missing(struct run_task *t, uint64_t from, uint64_t to)
+uint64_t logfile_missing(const struct logfile *l, uint64_t from, uint64_t to)
 {
 	uint64_t missing = 0;
 	struct piece p;
 
-	while (from < to && t->phase != RUN_PLANNED && find_piece(t, from, &p) &&
-	       p.start < to) {
+	while (from < to && find_piece(l, from, &p) && p.start < to) {
 		if (p.start > from)
 			missing += p.start - from;
 		from = p.end;
 	}
 	return from < to ? missing + (to - from) : missing;
-}
-
-const char *run_log_path(struct run_task *t)
-{
-	struct buf path = BUF_INIT(KIB(64));
-	struct piece p;
-
-	if (t->phase == RUN_PLANNED || !look_at(t, PROTO_OUT, 0, &p) ||
-	    p.end != run_log_end(t))
-		return NULL;
-	if (!t->log_path) {
-		buf_addf(&path, "%s/%s/%s", t->run->tasks_path, t->uid, PROTO_OUT);
-		t->log_path = buf_take(&path, NULL);
-	}
-	return t->log_path;
 }

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/* log.c - the log of a task, as its host knows it. */
+#include "base/limits.h"
+#include "run/internal.h"
+#include "run/logfile.h"
+
+static struct logfile files_of(const struct run_task *t)
+{
+	return (struct logfile){t->run->tasks_fd, t->uid, t->log_head};
+}
+
+uint64_t run_log_kept_end(const struct run_task *t)
+{
+	struct logfile l = files_of(t);
+
+	return t->phase == RUN_PLANNED ? 0 : logfile_kept_end(&l);
+}
+
+uint64_t run_log_end(struct run_task *t)
+{
+	uint64_t end = run_log_kept_end(t);
+
+	if (t->phase == RUN_ENDED && t->seen > end)
+		end = t->seen;
+	if (end > t->log_known)
+		t->log_known = end;
+	return t->log_known;
+}
+
+int run_log_read(struct run_task *t, uint64_t from, size_t max, struct buf *out,
+		 uint64_t *ret_from, struct err *err)
+{
+	struct logfile l = files_of(t);
+	/* Asked first: what comes meanwhile must not look like a gap. */
+	uint64_t end = run_log_end(t);
+
+	*ret_from = from;
+	if (t->phase == RUN_PLANNED)
+		return 0;
+	return logfile_read(&l, from, end, max, out, ret_from, err);
+}
+
+uint64_t run_log_missing(struct run_task *t, uint64_t from, uint64_t to)
+{
+	struct logfile l = files_of(t);
+
+	return logfile_missing(&l, from, to);
+}
+
+const char *run_log_path(struct run_task *t)
+{
+	struct logfile l = files_of(t);
+	struct buf path = BUF_INIT(KIB(64));
+	uint64_t end = run_log_end(t);
+
+	if (t->phase == RUN_PLANNED || !logfile_is_whole(&l, end))
+		return NULL;
+	if (!t->log_path) {
+		buf_addf(&path, "%s/%s/%s", t->run->tasks_path, t->uid, PROTO_OUT);
+		t->log_path = buf_take(&path, NULL);
+	}
+	return t->log_path;
+}
