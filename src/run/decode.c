@@ -27,6 +27,7 @@ struct decoder {
 	size_t line;       /* where its current line begins */
 	bool is_rewinding; /* after a CR: the next character begins the line again */
 	bool is_final;
+	bool is_terminal;
 	struct decode_cut *cut;
 	bool has_cut, has_line_cut;
 };
@@ -92,6 +93,15 @@ static enum step skip(struct decoder *d, size_t n)
 {
 	d->at += n;
 	return STEP_TAKEN;
+}
+
+/* What is written from here on takes the place of the line. */
+static enum step return_carriage(struct decoder *d, size_t n)
+{
+	if (d->is_terminal)
+		return put(d, "\r", 1, n);
+	d->is_rewinding = true;
+	return skip(d, n);
 }
 
 /* ---- escapes ---- */
@@ -202,9 +212,9 @@ static enum step take_escape(struct decoder *d, uint32_t kind, size_t intro)
 		return STEP_WAITS;
 	if (n == 0 || n == BROKEN)
 		return skip(d, intro);
-	if (kind == '[' && is_to_first_column(d->in + d->at, intro, n))
-		d->is_rewinding = true;
-	return skip(d, n);
+	if (kind != '[' || !is_to_first_column(d->in + d->at, intro, n))
+		return skip(d, n);
+	return return_carriage(d, n);
 }
 
 static enum step take_esc(struct decoder *d)
@@ -229,18 +239,19 @@ static enum step take_newline(struct decoder *d, size_t n)
 
 static enum step take_return(struct decoder *d)
 {
-	if (left(d) == 1 && !d->is_final)
+	if (left(d) == 1 && !d->is_final && !d->is_terminal)
 		return STEP_WAITS;
-	if (left(d) > 1 && d->in[d->at + 1] == '\n')
+	if (left(d) > 1 && d->in[d->at + 1] == '\n' && !d->is_terminal)
 		return take_newline(d, 2);
-	d->is_rewinding = true;
-	return skip(d, 1);
+	return return_carriage(d, 1);
 }
 
 static enum step take_backspace(struct decoder *d)
 {
 	size_t len = d->out->len;
 
+	if (d->is_terminal)
+		return put(d, "\b", 1, 1);
 	if (len > d->line && !d->is_rewinding) {
 		len--;
 		while (len > d->line && ((uint8_t)d->out->data[len] & 0xc0) == 0x80)
@@ -341,21 +352,32 @@ static enum step take(struct decoder *d)
 	return take_character(d);
 }
 
-size_t decode(struct buf *out, const char *raw, size_t len, bool is_final,
-	      struct decode_cut *cut)
+static struct decoder decoder_of(struct buf *out, const char *raw, size_t len,
+				 bool is_final)
 {
-	struct decoder d = {
+	return (struct decoder){
 		.out = out,
 		.in = (const uint8_t *)raw,
 		.len = len,
 		.base = out->len,
 		.line = out->len,
 		.is_final = is_final,
-		.cut = cut,
 	};
+}
 
-	while (d.at < d.len && buf_room(out) >= MAX_PUT && take(&d) == STEP_TAKEN)
+static void take_all(struct decoder *d)
+{
+	while (d->at < d->len && buf_room(d->out) >= MAX_PUT && take(d) == STEP_TAKEN)
 		;
+}
+
+size_t decode(struct buf *out, const char *raw, size_t len, bool is_final,
+	      struct decode_cut *cut)
+{
+	struct decoder d = decoder_of(out, raw, len, is_final);
+
+	d.cut = cut;
+	take_all(&d);
 	if (cut && !d.has_cut) {
 		cut->raw = d.at;
 		cut->text = out->len - d.base;
@@ -364,5 +386,14 @@ size_t decode(struct buf *out, const char *raw, size_t len, bool is_final,
 		cut->line_raw = d.at;
 		cut->line_text = out->len - d.base;
 	}
+	return d.at;
+}
+
+size_t decode_terminal(struct buf *out, const char *raw, size_t len, bool is_final)
+{
+	struct decoder d = decoder_of(out, raw, len, is_final);
+
+	d.is_terminal = true;
+	take_all(&d);
 	return d.at;
 }

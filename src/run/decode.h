@@ -40,3 +40,8 @@ struct decode_cut {
  */
 size_t decode(struct buf *out, const char *raw, size_t len, bool is_final,
 	      struct decode_cut *cut);
+/*
+ * The same for a terminal, where text comes as it is printed: carriage return and backspace
+ * are left, since they do there, within a line, what decode() does in the text.
+ */
+size_t decode_terminal(struct buf *out, const char *raw, size_t len, bool is_final);

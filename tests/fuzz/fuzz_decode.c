@@ -42,6 +42,31 @@ static void check_split(const char *raw, size_t len, size_t at, const struct buf
 	}
 }
 
+static void check_terminal_text(const struct buf *out)
+{
+	assert(utf8_valid(buf_text(out), out->len));
+	for (size_t i = 0; i < out->len; i++)
+		assert((unsigned char)out->data[i] >= 0x20 ||
+		       memchr("\t\n\r\b", out->data[i], 4));
+}
+
+static void check_terminal(const char *raw, size_t len, size_t at)
+{
+	autobuf struct buf whole = BUF_INIT(len * 3 + 16), out = BUF_INIT(len * 3 + 16);
+	size_t used = decode_terminal(&out, raw, at, false);
+
+	assert(used <= at);
+	used += decode_terminal(&out, raw + used, len - used, true);
+	assert(used == len);
+	check_terminal_text(&out);
+	assert(decode_terminal(&whole, raw, len, true) == len);
+	/* A row of NULs is the only thing that a split divides. */
+	if (memchr(raw, 0, len))
+		return;
+	assert(out.len == whole.len);
+	assert(memcmp(buf_text(&out), buf_text(&whole), out.len) == 0);
+}
+
 static void check_cut(const char *raw, size_t len, size_t want, const struct buf *whole)
 {
 	autobuf struct buf out = BUF_INIT(len * 3 + 16);
@@ -68,6 +93,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	assert(decode(&small, raw, len, false, NULL) <= len);
 	check_text(&small, 0);
 	check_split(raw, len, data[0] % (len + 1), &whole);
+	check_terminal(raw, len, data[0] % (len + 1));
 	check_cut(raw, len, data[0] % (whole.len + 1), &whole);
 	return 0;
 }

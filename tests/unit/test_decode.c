@@ -287,3 +287,26 @@ TEST(a_cut_that_is_written_over_moves_back_with_its_line)
 	assert_int_equal(cut.text, 5);
 	assert_string_equal(raw + cut.raw, "\xe7\x95\x8c");
 }
+
+/* ---- for a terminal ---- */
+
+TEST(a_terminal_keeps_what_moves_within_a_line)
+{
+	autobuf struct buf out = BUF_INIT(1 << 10);
+
+	assert_int_equal(decode_terminal(&out, BYTES("a\r\n10%\r20%\b\b\033[1Gx\r"), false),
+			 18);
+	assert_string_equal(buf_text(&out), "a\r\n10%\r20%\b\b\rx\r");
+}
+
+TEST(a_terminal_gets_no_escape_and_no_other_control)
+{
+	autobuf struct buf out = BUF_INIT(1 << 10);
+
+	(void)decode_terminal(
+		&out,
+		BYTES("\033[2J\033]0;t\007a\033[31mb\007\013\014\016\x7f\xc2\x9b"
+		      "1m\0\xff.\033]52;c;"),
+		true);
+	assert_string_equal(buf_text(&out), "ab\xe2\x90\x80\xef\xbf\xbd.52;c;");
+}
