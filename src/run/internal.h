@@ -2,7 +2,7 @@
 /*
  * internal.h - what the files of the host's side share. run.c owns the tasks' lives,
  * plan.c makes their specs, spawn.c their shims, log.c reads what they wrote (logfile.c),
- * lost.c finds out what became of a shim that fell silent.
+ * lost.c finds out what became of a shim that fell silent. reader.c needs none of them.
  */
 #pragma once
 

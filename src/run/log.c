@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* log.c - the log of a task, as its host knows it. */
+#include "base/err.h"
 #include "base/limits.h"
 #include "run/internal.h"
 #include "run/logfile.h"
+#include "run/reader.h"
 
 static struct logfile files_of(const struct run_task *t)
 {
@@ -60,4 +62,12 @@ const char *run_log_path(struct run_task *t)
 		t->log_path = buf_take(&path, NULL);
 	}
 	return t->log_path;
+}
+
+int run_reader(const struct run_task *t, struct reader *r, enum reader_mode mode,
+	       struct err *err)
+{
+	if (t->phase == RUN_PLANNED)
+		return err_set(err, ERR_STATE, "the task has not been started yet");
+	return reader_open(r, t->run->tasks_fd, t->uid, mode, err);
 }
