@@ -12,6 +12,7 @@ static struct {
 	size_t at; /* the next event of the row */
 	bool is_open;
 	struct work *task[8]; /* by the number in its id */
+	char result[512];     /* of the last call */
 } trace;
 
 /* ---- rows ---- */
@@ -124,6 +125,57 @@ static void check_log(void)
 	js_free(ours);
 }
 
+/* ---- what the model was sent ---- */
+
+static bool is_of_type(const struct js *event, const char *type)
+{
+	return js_string_is(js_get(event, "type"), type);
+}
+
+static void put_for_the_model(struct buf *b, const struct js *event)
+{
+	const struct js *data = js_get(event, "data");
+	const struct js *block = js_at(js_get(js_get(data, "message"), "content"), 0);
+
+	if (!is_of_type(event, "user/message") && !is_of_type(event, "assistant/message") &&
+	    !is_of_type(event, "tool/result"))
+		return;
+	(void)buf_addf(b, "%s{\"role\":\"%s\",\"text\":", b->len ? "," : "",
+		       is_of_type(event, "assistant/message") ? "assistant" : "user");
+	(void)js_put_value(b, block ? js_get(block, "text") : js_get(data, "text"));
+	(void)buf_addc(b, '}');
+}
+
+static void check_request(const struct buf *sent, const struct js *request)
+{
+	struct buf got = BUF_INIT(16384), want = BUF_INIT(16384);
+
+	(void)buf_addf(&got, "[%s]", buf_text(sent));
+	(void)js_put_value(&want, request);
+	CHECK_STR(buf_text(&got), buf_text(&want));
+	buf_release(&got);
+	buf_release(&want);
+}
+
+/* Our log up to each answer of the model's is what it was asked with. */
+static void check_requests(void)
+{
+	const struct js *requests = js_get(trace.row, "requests");
+	struct js *ours = NULL;
+	struct buf sent = BUF_INIT(16384);
+	size_t n = 0;
+
+	CHECK_INT(js_parse(log_json(), strlen(log_json()), &ours, NULL), 0);
+	for (size_t i = 0; i < js_count(ours); i++) {
+		if (is_of_type(js_at(ours, i), "assistant/message"))
+			check_request(&sent, js_at(requests, n++));
+		put_for_the_model(&sent, js_at(ours, i));
+	}
+	CHECK_INT(n, js_count(requests));
+	buf_release(&sent);
+	js_free(ours);
+}
+
 /* ---- feeding ---- */
 
 static const struct js *peek(void)
@@ -205,23 +257,34 @@ static void log_line(const struct js *event)
 	buf_release(&b);
 }
 
+static void start_background(const char *args)
+{
+	struct work *w = start_labelled(core.alice, "bash", member(args, "label"));
+
+	w->cancel_settles = strstr(args, "\"settle\"") != NULL;
+	*task_slot(w->id) = w;
+	(void)snprintf(trace.result, sizeof(trace.result),
+		       "<result>started background task %s</result>", w->id);
+}
+
 static void do_call(const struct js *event)
 {
 	const char *args = text_in(event, "arguments");
 
 	if (js_string_is(js_get(event, "name"), "bg")) {
-		struct work *w = start_labelled(core.alice, "bash", member(args, "label"));
-
-		w->cancel_settles = strstr(args, "\"settle\"") != NULL;
-		*task_slot(w->id) = w;
+		start_background(args);
 		return;
 	}
 	(void)call_begin(core.alice, text_in(event, "name"), args);
 	run();
-	if (strstr(args, "\"wait\"")) /* what it waits for ends */
-		end(trace.task[1]);
+	if (strstr(args, "\"wait\"")) { /* what it waits for ends */
+		settle(trace.task[1], ERRAND_COMPLETED, "exit code: 0", "all output");
+		run();
+	}
 	CHECK_INT(core.results, 1);
 	core.lease = 0; /* the call's own, delivered */
+	(void)snprintf(trace.result, sizeof(trace.result), "<result>%.400s</result>",
+		       result_text());
 }
 
 static void open_next(void)
@@ -266,20 +329,22 @@ static void feed_one(void)
 		return;
 	}
 	trace.at++;
-	if (js_string_is(js_get(event, "type"), "turn/start")) {
+	if (is_of_type(event, "turn/start")) {
 		open_next();
-	} else if (js_string_is(js_get(event, "type"), "step/start")) {
+	} else if (is_of_type(event, "step/start")) {
 		CHECK_INT(errand_step_begin(core.host, core.alice, core.lease, NULL), 0);
 		core.lease = 0;
-	} else if (js_string_is(js_get(event, "type"), "step/end")) {
+	} else if (is_of_type(event, "step/end")) {
 		(void)step_end();
-	} else if (js_string_is(js_get(event, "type"), "turn/end")) {
+	} else if (is_of_type(event, "turn/end")) {
 		CHECK_INT(try_close("completed"), 0);
 		trace.is_open = false;
-	} else if (!js_string_is(js_get(event, "type"), "user/message")) {
+	} else if (!is_of_type(event, "user/message")) {
 		log_line(event);
-		if (js_string_is(js_get(event, "type"), "tool/call"))
+		if (is_of_type(event, "tool/call"))
 			do_call(event);
+		else if (is_of_type(event, "tool/result"))
+			CHECK_STR(trace.result, text_in(event, "text"));
 	}
 	run();
 }
@@ -290,14 +355,44 @@ static void feed(void)
 		feed_one();
 }
 
+/* Of alice's, as a later agent of her session sees them. */
+static int tasks_left(void)
+{
+	errand_text *t = NULL;
+
+	CHECK_INT(errand_list(core.host, agent("alice"), &t, NULL), 0);
+	return times(text_of(t), "\"id\"");
+}
+
+/* What is left when the row is over. */
+static void check_rest(void)
+{
+	const struct js *left = js_get(trace.row, "pending");
+	const struct js *tasks_after = js_get(trace.row, "tasks_after");
+
+	CHECK_INT(js_count(js_get(left, "next_step")) + js_count(js_get(left, "next_turn")),
+		  times(inbox(core.alice), "\"role\""));
+	CHECK_STR(text_in(trace.row, "status"),
+		  turn_state() == ERRAND_IDLE ? "idle" : "running");
+	CHECK_INT(js_count(js_get(trace.row, "warnings")), times(core.log, "warn("));
+	if (tasks_after) {
+		(void)logged();
+		CHECK_INT(
+			errand_agent_dispose(core.host, core.alice, NULL, NULL, NULL, NULL),
+			0);
+		run();
+		CHECK_INT(js_number(tasks_after), tasks_left());
+	}
+}
+
 static void enact(const char *file, const char *name, const char *config)
 {
 	find_row(file, name);
 	fresh_with(config, true);
 	feed();
 	check_log();
-	CHECK_STR(inbox(core.alice), "[]");
-	CHECK_INT(turn_state(), ERRAND_IDLE);
+	check_requests();
+	check_rest();
 }
 
 static void enact_quiet(const char *name)
@@ -359,8 +454,6 @@ TEST(later_two_settlements_while_idle_then_a_user_prompt)
 TEST(later_owner_disposal_with_live_work)
 {
 	enact_waking("[later] owner disposal with live work", 0);
-	CHECK_INT(errand_agent_dispose(core.host, core.alice, NULL, NULL, NULL, NULL), 0);
-	run();
 	CHECK_STR(logged(), "cancel(owner disposed);");
 	check_log();
 	CHECK_INT(turn_state(), ERRAND_DISPOSED);
