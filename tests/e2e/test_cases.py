@@ -1,19 +1,8 @@
 # SPDX-License-Identifier: MIT
 """What people who run agents have reported about systems like this one, case by case.
 
-62 of the 83 cases are shown here by tasks on a pipe, each by the test that has its id in
-front. The rest wait for what they need:
-
-    a terminal        io-12 io-14 io-15 (keys, size, last bytes)
-    stdin             io-08
-    the daemon        ps-04 ps-07 ps-10 ps-11 (restart, one store, kept sessions)
-    the command line  en-08 rd-01 rd-03 (labels, ranges, a second reader's cursor)
-    a wake command    nt-17
-    reply metadata    mu-01 (that an equal task is running)
-    longer deadlines  ex-13
-    waits for text    out-23 wt-06 wt-07 (a pattern, any of several)
-    limits of a task  lm-11 (number of processes)
-    elsewhere         ps-06 en-11 (test_host.py), lm-03 (test_notices.py, a list of 2,000)
+A test has the id of its case in front. tests/house/cases.txt lists all of them, with what
+those wait for that no test shows yet.
 """
 import os
 import re
@@ -157,6 +146,18 @@ def test_ex_12_a_deadline_is_named_and_takes_the_children():
         equal(end(c, task), "(no new output)\n[status: killed, timed out after 1000ms]")
         assert 0.9 < time.monotonic() - begin < 5
         equal(running(sleep), [])
+
+
+def test_ex_13_a_deadline_is_said_to_be_final_and_is():
+    with client() as c:
+        tool = next(t for t in c.request("tools/list")["tools"] if t["name"] == "bash")
+        said = tool["inputSchema"]["properties"]["timeoutMs"]["description"]
+        assert "cannot be changed later" in said, said
+        task = start(c, "echo up; exec sleep 60", timeoutMs=1000)
+        read(c, task, timeoutMs=60000)
+        c.tool("bash", command="true", description="d", timeoutMs=60000)
+        text = end(c, task)
+        assert text.endswith("[status: killed, timed out after 1000ms]"), text
 
 
 def test_ex_06_a_kill_from_outside_is_told_apart_from_task_kill():
@@ -430,6 +431,25 @@ def test_lm_01_the_eleventh_is_refused_and_does_not_run():
         assert reply["isError"] and "10" in text_of(reply), reply
         equal(c.text("task_list").count("] running"), 10)
         assert not os.path.exists(path)
+
+
+def test_lm_03_a_list_of_many_is_bounded_and_the_memory_too():
+    with client(ERRAND_LIMITS_LIVE_TASKS="0") as c:
+        def run_many():
+            for _ in range(10):
+                for call in [c.post_tool("bash", command="true", description="d")
+                             for _ in range(30)]:
+                    equal(text_of(c.join(call)), "(no output)")
+            wait_for(lambda: len(c.text("task_list").splitlines()) <= 100)
+            return resident_kb(c.proc.pid)
+        before = run_many()
+        assert run_many() - before < 4096, before
+        equal(len(c.text("task_list").splitlines()), 100)
+
+
+def resident_kb(pid):
+    with open("/proc/%d/status" % pid, encoding="ascii", errors="replace") as f:
+        return int(re.search(r"^VmRSS:\s*(\d+)", f.read(), re.M).group(1))
 
 
 def test_lm_09_who_has_no_memory_is_told_and_nobody_else_is_hit():

@@ -39,7 +39,7 @@ def test_ids_count_up():
         equal([start(c, "true") for _ in range(3)], ["bash-1", "bash-2", "bash-3"])
 
 
-def test_a_wait_gives_output_and_status():
+def test_d11_a_wait_gives_both_streams_as_one_and_the_status():
     with client() as c:
         task = start(c, "echo one; echo two >&2")
         equal(c.text("task_output", task_id=task, wait=True),
@@ -109,7 +109,7 @@ def test_a_grandchild_with_the_pipe_keeps_no_task_alive():
         assert text.startswith("done\n[status: completed, exit code: 0"), text
 
 
-def test_what_outlives_a_command_is_counted_and_goes_with_a_kill():
+def test_d11_what_outlives_a_command_is_counted_and_goes_with_a_kill():
     with client(ERRAND_BASH_GRACE_MS="200") as c:
         task = start(c, "sleep 600 & echo $!")
         text = c.text("task_output", task_id=task, wait=True, timeout_ms=10000)
@@ -159,7 +159,7 @@ def test_a_list_shows_a_label_on_one_line():
         equal(c.text("task_list"), task + " [bash] running — exec sleep 600 # second line")
 
 
-def test_foreground_answers_with_the_output():
+def test_d11_foreground_answers_with_the_output():
     with client() as c:
         equal(c.text("bash", command="echo hi", description="d").rstrip("\n"), "hi")
         equal(c.text("bash", command="true", description="d"), "(no output)")
@@ -168,20 +168,20 @@ def test_foreground_answers_with_the_output():
               "(no output)\n[killed by signal: SIGKILL]")
 
 
-def test_foreground_has_a_deadline():
+def test_d11_foreground_has_a_deadline():
     with client() as c:
         equal(c.text("bash", command="echo a; sleep 600", description="d", timeoutMs=300),
               "a\n[timed out after 300ms]")
 
 
-def test_background_has_a_deadline_too():
+def test_d11_background_has_a_deadline_too():
     with client() as c:
         task = start(c, "exec sleep 600", timeoutMs=200)
         equal(c.text("task_output", task_id=task, wait=True),
               "(no new output)\n[status: killed, timed out after 200ms]")
 
 
-def test_a_slow_foreground_call_becomes_a_background_task():
+def test_d11_a_slow_foreground_call_becomes_a_background_task():
     with client(ERRAND_BASH_FOREGROUND_MS="200") as c, GoFile() as go:
         text = c.text("bash", command="echo a; %s; echo b" % go.waiting, description="d")
         equal(text, "a\n[still running as background task bash-1; you will be notified "
@@ -211,7 +211,7 @@ def test_a_task_reads_nothing_from_stdin_and_runs_in_its_own_session():
         equal(sid, pid)
 
 
-def test_a_task_has_the_servers_environment_and_a_plain_terminal():
+def test_d11_a_task_has_the_servers_environment_and_a_plain_terminal():
     with client(MARK="yes") as c:
         equal(c.text("bash", description="d",
                      command="echo $MARK $TERM $NO_COLOR $PAGER $GIT_PAGER").strip(),
@@ -230,7 +230,7 @@ def test_a_task_inherits_no_ignored_or_blocked_signal():
         equal(re.findall(r":\s*([0-9a-f]+)", text), ["0" * 16, "0" * 16])
 
 
-def test_a_long_output_shows_its_newest_part():
+def test_d11_a_long_output_shows_its_newest_part():
     with client() as c:
         task = start(c, "seq 1 20000")
         text = c.text("task_output", task_id=task, wait=True)

@@ -76,7 +76,7 @@ def test_a_task_has_its_clients_limits_although_the_host_raises_its_own():
         assert int(own.split()[3]) >= 200 and own.split()[3] == own.split()[4], own
 
 
-def test_credentials_of_agents_are_withheld_from_tasks():
+def test_d11_credentials_of_agents_are_withheld_from_tasks():
     env = {**os.environ, "ANTHROPIC_API_KEY": "k1", "OPENAI_API_KEY": "k2", "MINE": "k3"}
     show = "echo ${ANTHROPIC_API_KEY-no} ${OPENAI_API_KEY-no} ${MINE-no}"
     with Client.errand(env=env) as c:
@@ -111,7 +111,7 @@ def test_a_state_folder_is_made_private():
         equal(os.listdir(os.path.join(state, "embedded")), [])
 
 
-def test_an_open_foreign_or_linked_state_folder_is_refused():
+def test_en_11_an_open_foreign_or_linked_state_folder_is_refused():
     with Folder() as top:
         shared = os.path.join(top, "shared")
         os.mkdir(shared)
@@ -125,9 +125,28 @@ def test_an_open_foreign_or_linked_state_folder_is_refused():
             done = run("mcp", "--state", state, stdin=PING)
             equal((done.returncode, done.stdout), (1, b""))
             assert state.encode() in done.stderr, done.stderr
+        equal(sorted(os.listdir(top)), ["linked", "plain", "shared"])
+        equal(os.listdir(shared), [])
 
 
-def test_an_explicit_folder_that_cannot_be_written_is_an_error_with_its_path():
+def test_en_11_a_link_inside_the_state_folder_is_not_followed():
+    with Folder() as top:
+        target = os.path.join(top, "target")
+        os.mkdir(target, 0o700)
+        for aim in (target, os.path.join(top, "nowhere"), "/etc/passwd"):
+            state = os.path.join(top, "state")
+            os.mkdir(state, 0o700)
+            os.symlink(aim, os.path.join(state, "embedded"))
+            done = run("mcp", "--state", state, stdin=PING)
+            equal((done.returncode, done.stdout), (1, b""))
+            assert os.path.join(state, "embedded").encode() in done.stderr, done.stderr
+            equal(os.listdir(target), [])
+            assert not os.path.lexists(os.path.join(top, "nowhere"))
+            os.unlink(os.path.join(state, "embedded"))
+            os.rmdir(state)
+
+
+def test_ps_06_an_explicit_folder_that_cannot_be_written_is_an_error_with_its_path():
     for state in ("/proc/errand", "/dev/null/x"):
         done = run("mcp", "--state", state, stdin=PING)
         equal((done.returncode, done.stdout), (1, b""))

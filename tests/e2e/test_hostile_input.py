@@ -116,7 +116,7 @@ def test_a_nul_in_a_command_is_refused():
         still_works(c)
 
 
-def test_ids_of_any_kind_come_back_as_they_were():
+def test_d16_ids_of_any_kind_come_back_as_they_were():
     with client() as c:
         for token in (b"0", b"-5", b'"x y"', b'""', b"9007199254740993", b'"\\u00e9"'):
             c.write_bytes(b'{"jsonrpc":"2.0","id":' + token + b',"method":"ping"}\n')

@@ -71,7 +71,7 @@ def test_a_notice_is_one_block_at_the_end_and_comes_once():
         equal(notices_of(c.tool("task_list")), [])
 
 
-def test_a_terminal_read_leaves_no_notice():
+def test_d14_a_terminal_read_leaves_no_notice():
     with client() as c:
         task = start(c, "echo hi")
         read = wait_for(lambda: (lambda r: r if "completed" in text_of(r) else None)(
@@ -91,7 +91,7 @@ def let_them_end(c, folder, names, other):
     c.tool("task_output", _meta=other, task_id=marker, wait=True)
 
 
-def test_the_reply_that_shows_an_end_withdraws_its_notice_and_no_other():
+def test_d14_the_reply_that_shows_an_end_withdraws_its_notice_and_no_other():
     with client() as c, tempfile.TemporaryDirectory(prefix="errand-test-") as folder:
         first, second = start(c, touch(folder, "a")), start(c, touch(folder, "b"))
         let_them_end(c, folder, "ab", {"threadId": "somebody else"})
@@ -179,7 +179,7 @@ def test_a_client_without_a_name_can_be_given_one():
         assert task in c.text("task_list")
 
 
-def test_live_tasks_are_limited_for_each_owner():
+def test_d9_live_tasks_are_limited_for_each_owner():
     with client(ERRAND_LIMITS_LIVE_TASKS="2") as c:
         start(c, "exec sleep 600")
         task = start(c, "exec sleep 600")
@@ -191,13 +191,13 @@ def test_live_tasks_are_limited_for_each_owner():
         start(c, "exec sleep 600")
 
 
-def test_no_limit_on_live_tasks_is_a_setting():
+def test_d9_no_limit_on_live_tasks_is_a_setting():
     with client(ERRAND_LIMITS_LIVE_TASKS="0") as c:
         for _ in range(40):
             start(c, "exec sleep 600")
 
 
-def test_of_the_ended_and_told_only_the_newest_are_listed():
+def test_d15_of_the_ended_and_told_only_the_newest_are_listed():
     with client(ERRAND_LIMITS_FINISHED_TASKS="3") as c:
         live = start(c, "exec sleep 600")
         by_notice = start(c, "true")

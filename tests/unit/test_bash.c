@@ -4,7 +4,7 @@
 
 /* ---- foreground ---- */
 
-SHELL_TEST(a_foreground_call_shows_output_and_marker, 10000)
+SHELL_TEST(d11_a_foreground_call_shows_output_and_marker, 10000)
 {
 	assert_string_equal(foreground(s, "echo hi"), "hi\n");
 	assert_string_equal(foreground(s, "true"), "(no output)");
@@ -46,7 +46,7 @@ SHELL_TEST(its_value_has_the_public_members_only, 10000)
 	js_free(value);
 }
 
-SHELL_TEST(a_timeout_ends_the_task, 10000)
+SHELL_TEST(d11_a_timeout_ends_the_task, 10000)
 {
 	const char *text = result_of(s, "bash",
 				     args_of("echo a; sleep 60", ",\"timeoutMs\":1500"));
@@ -92,7 +92,37 @@ static const char *gated(struct shell *s, const char *before, const char *after)
 	return command;
 }
 
-SHELL_TEST(a_call_that_takes_long_is_promoted, 10000)
+static int64_t deadline_of(struct shell *s)
+{
+	struct proto_record r;
+	char folder[4096];
+
+	shell_until(s, logged(s) > 0);
+	(void)snprintf(folder, sizeof(folder), "%s", only_folder(s->w));
+	read_status(folder, &r);
+	(void)result_of(s, "task_kill", "{\"task_id\":\"bash-1\"}");
+	return r.deadline_ms;
+}
+
+SHELL_TEST(d11_without_timeout_ms_there_is_no_deadline_in_the_background, 10000)
+{
+	background(s, "echo up; exec sleep 60");
+	assert_int_equal(deadline_of(s), 0);
+}
+
+SHELL_TEST(d11_without_timeout_ms_there_is_no_deadline_in_the_foreground, 10000)
+{
+	(void)call(s, "bash", args_of("echo up; exec sleep 60", ""));
+	assert_int_equal(deadline_of(s), 0);
+}
+
+SHELL_TEST(d11_a_deadline_may_be_a_day, 10000)
+{
+	(void)call(s, "bash", args_of("echo up; exec sleep 60", ",\"timeoutMs\":86400000"));
+	assert_int_equal(deadline_of(s), 86400000);
+}
+
+SHELL_TEST(d11_a_call_that_takes_long_is_promoted, 10000)
 {
 	(void)call(s, "bash", args_of(gated(s, "echo begun", "echo done"), ""));
 	shell_until(s, logged(s) == 6);
@@ -163,7 +193,7 @@ SHELL_TEST(only_true_is_background, 10000)
 		"x\n");
 }
 
-SHELL_TEST(a_kill_tells_how_it_went, 10000)
+SHELL_TEST(d11_a_kill_tells_how_it_went, 10000)
 {
 	background(s, "exec sleep 60");
 	(void)result_of(s, "task_kill", "{\"task_id\":\"bash-1\"}");
@@ -213,7 +243,7 @@ SHELL_TEST(a_long_command_is_a_label_up_to_its_limit, 0)
 
 /* ---- bad calls ---- */
 
-SHELL_TEST(bad_arguments_have_their_texts, 10000)
+SHELL_TEST(d11_bad_arguments_have_their_texts, 10000)
 {
 	static const struct {
 		const char *args, *want;
@@ -243,7 +273,7 @@ SHELL_TEST(bad_arguments_have_their_texts, 10000)
 
 /* ---- environment ---- */
 
-SHELL_TEST(the_environment_is_the_clients_less_secrets_plus_a_plain_terminal, 10000)
+SHELL_TEST(d11_the_environment_is_the_clients_less_secrets_plus_a_plain_terminal, 10000)
 {
 	const char *env[] = {
 		"PATH=/usr/bin:/bin", "MARK=yes",        "TERM=xterm", "PAGER=less",
@@ -256,7 +286,7 @@ SHELL_TEST(the_environment_is_the_clients_less_secrets_plus_a_plain_terminal, 10
 			    "yes dumb 1 cat cat [] [2] 32\n");
 }
 
-SHELL_TEST(sh_serves_where_there_is_no_bash, 10000)
+SHELL_TEST(d11_sh_serves_where_there_is_no_bash, 10000)
 {
 	const char *env[] = {NULL, NULL};
 	char path[128], file[160];
@@ -285,7 +315,7 @@ SHELL_TEST(a_disposed_owner_takes_its_tasks_along, 10000)
 	shell_until(s, only_folder(s->w)[0] == 0);
 }
 
-SHELL_TEST(what_outlives_a_command_is_counted_and_goes_when_asked, 10000)
+SHELL_TEST(d11_what_outlives_a_command_is_counted_and_goes_when_asked, 10000)
 {
 	const char *sleep = own_sleep();
 	char command[200];
@@ -299,7 +329,7 @@ SHELL_TEST(what_outlives_a_command_is_counted_and_goes_when_asked, 10000)
 	shell_until(s, count_alive(sleep) == 0);
 }
 
-SHELL_TEST(a_foreground_marker_tells_what_is_left, 10000)
+SHELL_TEST(d11_a_foreground_marker_tells_what_is_left, 10000)
 {
 	const char *sleep = own_sleep();
 	char command[200];

@@ -15,7 +15,7 @@ static unsigned long left_out(const char *text, const char **ret_where)
 	return strtoul(number, NULL, 10);
 }
 
-SHELL_TEST(a_long_output_shows_its_newest_part_and_counts_the_rest, 10000)
+SHELL_TEST(d11_a_long_output_shows_its_newest_part_and_counts_the_rest, 10000)
 {
 	const char *text, *where, *first;
 	char folder[4096];
@@ -60,7 +60,7 @@ SHELL_TEST(a_long_line_is_cut_at_a_character, 4096)
 	assert_int_equal(n + (size_t)(strstr(s->text, "\n[") - s->text), 150000);
 }
 
-SHELL_TEST(a_long_foreground_output_keeps_its_marker, 2000)
+SHELL_TEST(d11_a_long_foreground_output_keeps_its_marker, 2000)
 {
 	(void)foreground(s, "seq 1 20000; exit 4");
 	assert_true(strlen(s->text) <= 2000);

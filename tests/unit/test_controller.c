@@ -564,7 +564,7 @@ TEST(a_wait_under_way_outlives_the_mount)
 	CHECK_STR(result_text(), "(no new output)\n[status: running]");
 }
 
-TEST(a_default_over_the_cap_is_refused)
+TEST(d10_a_default_over_the_cap_is_refused)
 {
 	bare(NULL);
 	CHECK_INT(mount("{\"waitTimeoutMs\":100,\"maxWaitTimeoutMs\":50}"),

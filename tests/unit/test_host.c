@@ -301,7 +301,7 @@ TEST(a_listener_that_throws_is_warned_about_and_stops_nobody)
 	CHECK_INT(notices(core.alice), 1);
 }
 
-TEST(an_observer_that_throws_is_warned_about)
+TEST(d10_an_observer_that_throws_is_warned_about)
 {
 	errand_reg r = 0;
 

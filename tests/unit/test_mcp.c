@@ -291,7 +291,7 @@ TEST(bad_arguments_are_a_result_to_read)
 	talk_close(&t);
 }
 
-TEST(an_overflow_outside_the_arguments_is_a_bad_parameter)
+TEST(d16_an_overflow_outside_the_arguments_is_a_bad_parameter)
 {
 	open_talk("2025-06-18");
 	CHECK(has(ask("1", "ping", "{\"x\":1e999}"), "\"code\":-32602"));
@@ -316,7 +316,7 @@ TEST(a_result_carries_the_canonical_value_but_a_list_does_not)
 
 /* ---- leases ---- */
 
-TEST(what_was_not_delivered_is_read_again)
+TEST(d6_what_was_not_delivered_is_read_again)
 {
 	open_talk("2025-06-18");
 	(void)job(&t, NULL);
@@ -432,7 +432,7 @@ TEST(notices_go_with_errors_too)
 	talk_close(&t);
 }
 
-TEST(a_notice_that_was_not_delivered_comes_again)
+TEST(d6_a_notice_that_was_not_delivered_comes_again)
 {
 	open_talk("2025-06-18");
 	job_ends(&t, job(&t, NULL));
@@ -442,7 +442,7 @@ TEST(a_notice_that_was_not_delivered_comes_again)
 	talk_close(&t);
 }
 
-TEST(a_reply_that_shows_the_end_withdraws_the_notice)
+TEST(d14_a_reply_that_shows_the_end_withdraws_the_notice)
 {
 	open_talk("2025-06-18");
 	job_ends(&t, job(&t, NULL));
@@ -453,7 +453,7 @@ TEST(a_reply_that_shows_the_end_withdraws_the_notice)
 	talk_close(&t);
 }
 
-TEST(a_lost_reply_that_showed_the_end_leaves_the_notice)
+TEST(d14_a_lost_reply_that_showed_the_end_leaves_the_notice)
 {
 	open_talk("2025-06-18");
 	job_ends(&t, job(&t, NULL));
@@ -463,7 +463,7 @@ TEST(a_lost_reply_that_showed_the_end_leaves_the_notice)
 	talk_close(&t);
 }
 
-TEST(a_notice_that_comes_back_before_a_shown_end_is_delivered_is_not_sent_again)
+TEST(d14_a_notice_that_comes_back_before_a_shown_end_is_delivered_is_not_sent_again)
 {
 	open_talk("2025-06-18");
 	job_ends(&t, job(&t, NULL));
@@ -477,7 +477,7 @@ TEST(a_notice_that_comes_back_before_a_shown_end_is_delivered_is_not_sent_again)
 	talk_close(&t);
 }
 
-TEST(a_notice_that_comes_back_after_the_end_was_shown_is_withdrawn)
+TEST(d14_a_notice_that_comes_back_after_the_end_was_shown_is_withdrawn)
 {
 	open_talk("2025-06-18");
 	job_ends(&t, job(&t, NULL));
@@ -492,7 +492,7 @@ TEST(a_notice_that_comes_back_after_the_end_was_shown_is_withdrawn)
 	talk_close(&t);
 }
 
-TEST(a_kill_of_an_ended_task_withdraws_its_notice)
+TEST(d14_a_kill_of_an_ended_task_withdraws_its_notice)
 {
 	open_talk("2025-06-18");
 	job_ends(&t, job(&t, NULL));

@@ -161,7 +161,7 @@ TEST(tools_of_scopes_are_not_masked)
 	CHECK_STR(call(x, "t", "{}"), "\"near\"");
 }
 
-TEST(an_empty_filter_is_a_mistake)
+TEST(d19_an_empty_filter_is_a_mistake)
 {
 	static const char text[] =
 		"tools.restrict({}) is a no-op: pass `allow` and/or `deny` (an empty filter "

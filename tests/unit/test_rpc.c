@@ -101,7 +101,7 @@ TEST(an_id_of_any_length_is_not_carried_around)
 	CHECK_STR(id_of(text), "(none)");
 }
 
-TEST(an_id_comes_back_as_it_was_written)
+TEST(d16_an_id_comes_back_as_it_was_written)
 {
 	CHECK_STR(id_of("{\"jsonrpc\":\"2.0\",\"id\": 1.50 ,\"method\":\"ping\"}"), "1.50");
 	CHECK_STR(id_of("{\"id\":\"\\u0061\\n\",\"jsonrpc\":\"2.0\",\"method\":\"x\"}"),
@@ -123,7 +123,7 @@ TEST(requests_notifications_responses_and_batches_are_told_apart)
 	rpc_release(&msg);
 }
 
-TEST(an_overflow_is_fine_in_the_arguments_only)
+TEST(d16_an_overflow_is_fine_in_the_arguments_only)
 {
 	(void)kind_of("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\","
 		      "\"params\":{\"name\":\"x\",\"arguments\":{\"t\":1e999}}}");

@@ -177,7 +177,7 @@ TEST(the_limit_comes_after_the_label_and_before_the_owner)
 	CHECK(strstr(core.message, "label"));
 }
 
-TEST(an_owner_that_is_not_registered_cannot_own)
+TEST(d10_an_owner_that_is_not_registered_cannot_own)
 {
 	fresh();
 	CHECK_INT(errand_agent_register(core.host, core.alice, 0, NULL), 0);

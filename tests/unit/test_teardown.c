@@ -235,7 +235,7 @@ TEST(changes_are_told_once_for_each_owner_that_had_something)
 	CHECK_STR(logged(), "changed;changed;service gone;destroyed;");
 }
 
-TEST(nothing_starts_after_the_service)
+TEST(d10_nothing_starts_after_the_service)
 {
 	struct errand_task_spec s;
 
