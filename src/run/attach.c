@@ -42,7 +42,7 @@ bool run_connect(struct run_task *t)
 	t->is_tried = true;
 	run_move(t, RUN_LIVE);
 	if (t->is_kill_asked)
-		run_tell_kill(t);
+		(void)run_tell_kill(t, 0);
 	return true;
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * internal.h - what the files of the host's side share. run.c owns the tasks' lives,
- * plan.c makes their specs, spawn.c their shims, log.c reads what they wrote (logfile.c),
- * lost.c finds out what became of a shim that fell silent. reader.c needs none of them.
+ * plan.c makes their specs, spawn.c their shims, request.c speaks to these, log.c reads what
+ * they wrote (logfile.c), lost.c finds out what became of one that fell silent. reader.c
+ * needs none of them.
  */
 #pragma once
 
@@ -11,6 +12,9 @@
 #include "base/map.h"
 #include "run/run.h"
 #include "shim/proto.h"
+
+/* How long after a deadline or a kill a shim may be late, and how often it is reminded. */
+#define REMIND_MS 1000
 
 enum run_phase {
 	RUN_PLANNED,
@@ -40,12 +44,17 @@ struct run_task {
 	enum run_phase phase;
 	int sock; /* -1: not connected */
 	char uid[PROTO_UID_LEN + 1];
-	struct buf spec; /* only while planned */
+	struct buf spec;     /* only while planned */
+	int64_t deadline_ms; /* of the spec; 0: none, or another host's */
 	bool is_kill_asked;
 	pid_t shim_pid;      /* 0: it has not said hello */
 	uint64_t shim_ticks; /* when it had that number */
 	run_end_fn fn;
 	void *ud;
+	uint32_t last_serial;
+	struct list requests; /* not answered yet, the oldest first */
+	unsigned n_requests;
+	int64_t due_ms; /* its shim must have begun to end it by then; INT64_MAX: nothing is due */
 
 	uint64_t log_head;
 	uint64_t log_known;     /* where the log has been seen to end */
@@ -76,9 +85,21 @@ void run_settle_record(struct run_task *t, const struct proto_record *record);
 
 void run_move(struct run_task *t, enum run_phase phase);
 int run_watch(struct run_task *t, struct err *err);
-void run_tell_kill(struct run_task *t);
 void run_disconnect(struct run_task *t);
 struct run_task *run_task_new(struct run *r, run_end_fn fn, void *ud);
+
+/* request.c. False: there is no shim that could take it; its socket's end, or its folder,
+ * says why. A stopped one takes it, too, and is woken. */
+bool run_tell(const struct run_task *t, const struct proto_packet *p);
+bool run_tell_kill(struct run_task *t, uint32_t flags);
+void run_take_reply(struct run_task *t, const struct proto_reply *r);
+/* The shim of this task has gone: it will answer nothing more. */
+void run_fail_requests(struct run *run, uint64_t id);
+void run_forget_requests(struct run_task *t);
+/* When its deadline passes, as its status says; a kill may have come before. */
+void run_note_due(struct run_task *t);
+/* It was due, and the task lives on: perhaps it has stopped its shim. */
+void run_remind(struct run_task *t, int64_t mono_ms);
 
 /* attach.c: true if a shim listens in its folder; then it is live. */
 bool run_connect(struct run_task *t);
@@ -86,6 +107,8 @@ bool run_connect(struct run_task *t);
 /* lost.c: begin, and go on when retry_ms has come. Settles when it knows. */
 void run_lost_begin(struct run_task *t);
 void run_lost_look(struct run_task *t, int64_t mono_ms);
+/* False: there is no whole record. */
+bool run_read_status(const struct run_task *t, struct proto_record *ret);
 /* SIGCONT to the shim: its own task may have stopped it. */
 void run_wake(const struct run_task *t);
 /* SIGKILL to every process with ERRAND_TASK=@uid that was born since @ticks. Returns how

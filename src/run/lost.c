@@ -102,20 +102,24 @@ static void continue_if_born_by(pid_t pid, uint64_t ticks)
 		(void)syscall(SYS_pidfd_send_signal, fd, SIGCONT, NULL, 0);
 }
 
+bool run_read_status(const struct run_task *t, struct proto_record *ret)
+{
+	char path[PROTO_UID_LEN + 16];
+	autoclose int fd = -1;
+
+	(void)snprintf(path, sizeof(path), "%s/%s", t->uid, PROTO_STATUS);
+	fd = openat(t->run->tasks_fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	return fd >= 0 && proto_read_status(fd, ret) == 0;
+}
+
 /* One that was stopped before its hello may still have left a record. */
 void run_wake(const struct run_task *t)
 {
-	char path[PROTO_UID_LEN + 16];
 	struct proto_record record;
-	autoclose int fd = -1;
 
-	if (t->shim_pid > 0) {
+	if (t->shim_pid > 0)
 		continue_if_born_by(t->shim_pid, t->shim_ticks);
-		return;
-	}
-	(void)snprintf(path, sizeof(path), "%s/%s", t->uid, PROTO_STATUS);
-	fd = openat(t->run->tasks_fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd >= 0 && proto_read_status(fd, &record) == 0 && record.shim_pid > 0)
+	else if (run_read_status(t, &record) && record.shim_pid > 0)
 		continue_if_born_by(record.shim_pid, record.shim_ticks);
 }
 

@@ -130,6 +130,7 @@ int run_plan(struct run_task *t, const struct run_spec *spec, struct err *err)
 	autobuf struct buf cwd = BUF_INIT(KIB(64));
 	autofree char **env = NULL;
 	struct proto_spec out = {
+		.flags = spec->has_input ? PROTO_SPEC_STDIN : 0,
 		.umask = (uint32_t)spec->context->umask,
 		.oom_score_adj = t->run->oom_score_adj,
 		.deadline_ms = spec->deadline_ms,
@@ -154,5 +155,6 @@ int run_plan(struct run_task *t, const struct run_spec *spec, struct err *err)
 	out.env = env;
 	memcpy(&out.argv, &spec->argv, sizeof(out.argv));
 	t->log_head = spec->log_head;
+	t->deadline_ms = spec->deadline_ms;
 	return write_spec(t, &out, err);
 }

@@ -124,6 +124,7 @@ static void forget(struct run_task *t)
 	map_del(&t->run->by_id, t->id);
 	list_del(&t->node);
 	close_if(t->sock);
+	run_forget_requests(t);
 	buf_release(&t->spec);
 	mem_free(NULL, t->log_path);
 	mem_free(NULL, t);
@@ -202,46 +203,40 @@ void run_settle_record(struct run_task *t, const struct proto_record *record)
 		.processes_left = record->processes_left,
 		.left_pid = record->left_pid,
 		.left_uid = record->left_uid,
+		.detached_left = record->detached_left,
 		.is_unproved = record->flags & PROTO_NOT_PROVED,
 		.started_ms = record->started_ms,
 		.ended_ms = record->ended_ms,
 	};
+	struct run *r = t->run;
+	uint64_t id = t->id;
+	bool is_over;
 
 	_Static_assert(sizeof(end.why) == sizeof(record->why), "a reason fits");
 	memcpy(end.why, record->why, sizeof(end.why));
-	/* A shim that stays with what is left still takes a kill. */
-	if (!(record->flags & (PROTO_ATTACHED_LEFT | PROTO_NOT_PROVED)))
+	/* A shim that stays with what is left still takes requests. */
+	if (!(record->flags & (PROTO_ATTACHED_LEFT | PROTO_NOT_PROVED | PROTO_OTHERS_LEFT)))
 		run_disconnect(t);
+	is_over = t->sock < 0;
 	run_settle(t, &end);
+	if (is_over)
+		run_fail_requests(r, id);
 }
 
 /* ---- the sockets ---- */
 
-/*
- * False: there is no shim that could take it; its socket's end, or its folder, says why. A
- * stopped one takes it, too, and is to obey.
- */
-static bool tell_kill(const struct run_task *t, uint32_t flags)
-{
-	struct proto_packet p = {.type = PROTO_MSG_KILL, .kill_flags = flags};
-	uint8_t bytes[PROTO_PACKET_MAX];
-	size_t len = proto_put_packet(bytes, &p);
-
-	bool is_taken = t->sock >= 0 &&
-			send(t->sock, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT) > 0;
-
-	if (t->sock >= 0)
-		run_wake(t);
-	return is_taken;
-}
-
 static void on_hang_up(struct run_task *t)
 {
+	struct run *r = t->run;
+	uint64_t id = t->id;
+
 	run_disconnect(t);
-	if (t->phase != RUN_LIVE)
-		return; /* the last one of an ended task's processes has gone */
-	run_move(t, RUN_SILENT);
-	run_lost_begin(t);
+	/* Else the last one of an ended task's processes has gone. */
+	if (t->phase == RUN_LIVE) {
+		run_move(t, RUN_SILENT);
+		run_lost_begin(t);
+	}
+	run_fail_requests(r, id);
 }
 
 /* False: nothing more to read now, or @t may be gone. */
@@ -267,7 +262,10 @@ static bool receive(struct run_task *t)
 	if (p.type == PROTO_MSG_HELLO) {
 		t->shim_pid = p.hello.shim_pid;
 		t->shim_ticks = p.hello.ticks;
+		run_note_due(t);
 	}
+	if (p.type == PROTO_MSG_REPLY)
+		run_take_reply(t, &p.reply);
 	if (p.type != PROTO_MSG_ENDED || t->phase != RUN_LIVE)
 		return true;
 	run_settle_record(t, &p.ended);
@@ -288,6 +286,12 @@ int64_t run_deadline(const struct run *r)
 
 		if (t->retry_ms < due)
 			due = t->retry_ms;
+	}
+	for (struct list *node = r->live.next; node != &r->live; node = node->next) {
+		const struct run_task *t = list_entry(node, struct run_task, node);
+
+		if (t->due_ms < due)
+			due = t->due_ms;
 	}
 	return due;
 }
@@ -312,6 +316,16 @@ static void look_at_silent(struct run *r, int64_t mono_ms)
 		run_lost_look(t, mono_ms);
 }
 
+static void remind_late(struct run *r, int64_t mono_ms)
+{
+	for (struct list *node = r->live.next; node != &r->live; node = node->next) {
+		struct run_task *t = list_entry(node, struct run_task, node);
+
+		if (t->due_ms <= mono_ms)
+			run_remind(t, mono_ms);
+	}
+}
+
 void run_turn(struct run *r, int64_t mono_ms)
 {
 	struct epoll_event events[EVENTS_PER_TURN];
@@ -320,13 +334,15 @@ void run_turn(struct run *r, int64_t mono_ms)
 	do {
 		n = epoll_wait(r->epoll_fd, events, EVENTS_PER_TURN, 0);
 		for (int i = 0; i < n; i++) {
-			struct run_task *t = map_get(&r->by_id, events[i].data.u64);
+			uint64_t id = events[i].data.u64;
+			struct run_task *t;
 
-			while (t && t->sock >= 0 && receive(t))
+			while ((t = map_get(&r->by_id, id)) && t->sock >= 0 && receive(t))
 				;
 		}
 	} while (n == EVENTS_PER_TURN);
 	look_at_silent(r, mono_ms);
+	remind_late(r, mono_ms);
 }
 
 /* ---- starting ---- */
@@ -339,6 +355,8 @@ struct run_task *run_task_new(struct run *r, run_end_fn fn, void *ud)
 	t->run = r;
 	t->id = ++r->last_id;
 	t->sock = -1;
+	list_init(&t->requests);
+	t->due_ms = INT64_MAX;
 	t->fn = fn;
 	t->ud = ud;
 	map_put(&r->by_id, t->id, t);
@@ -392,11 +410,13 @@ static void spawn(struct run_task *t)
 		return;
 	}
 	buf_release(&t->spec);
+	if (t->deadline_ms)
+		t->due_ms = clock_mono_ms() + t->deadline_ms + REMIND_MS;
 	if (t->is_kill_asked)
-		(void)tell_kill(t, 0);
+		(void)run_tell_kill(t, 0);
 	/* Without a watch its end would never be heard: then it is not to run, either. */
 	if (run_watch(t, &err) != 0) {
-		(void)tell_kill(t, PROTO_KILL_DISCARD);
+		(void)run_tell_kill(t, PROTO_KILL_DISCARD);
 		spawn_failed(t, &err);
 	}
 }
@@ -410,17 +430,12 @@ void run_flush(struct run *r)
 
 /* ---- ending ---- */
 
-void run_tell_kill(struct run_task *t)
-{
-	(void)tell_kill(t, 0);
-}
-
 void run_kill(struct run_task *t)
 {
 	t->is_kill_asked = true;
 	if (t->phase == RUN_SILENT)
 		t->retry_ms = clock_mono_ms(); /* now there is less to wait for */
-	run_tell_kill(t);
+	(void)run_tell_kill(t, 0);
 }
 
 const char *run_uid(const struct run_task *t)
@@ -433,7 +448,7 @@ void run_drop(struct run_task *t)
 	/* A shim that is still there sweeps what it stays for, and deletes the folder. Once the
 	 * host leaves, all has been said, and each deletion would hold it up. */
 	if (t->phase == RUN_ENDED && !t->run->is_leaving &&
-	    !tell_kill(t, PROTO_KILL_DISCARD))
+	    !run_tell_kill(t, PROTO_KILL_DISCARD))
 		run_remove_folder(t->run, t->uid);
 	forget(t);
 }
@@ -445,12 +460,12 @@ void run_leave(struct run *r)
 	r->is_leaving = true;
 	/* One that does not take it has just ended, or died: the folder tells a later host. */
 	list_each(node, &r->live)(void)
-		tell_kill(list_entry(node, struct run_task, node), PROTO_KILL_DISCARD);
+		run_tell_kill(list_entry(node, struct run_task, node), PROTO_KILL_DISCARD);
 	list_each(node, &r->ended)
 	{
-		const struct run_task *t = list_entry(node, struct run_task, node);
+		struct run_task *t = list_entry(node, struct run_task, node);
 
-		if (!tell_kill(t, PROTO_KILL_DISCARD) && clock_mono_ms() < until_ms)
+		if (!run_tell_kill(t, PROTO_KILL_DISCARD) && clock_mono_ms() < until_ms)
 			run_remove_folder(r, t->uid);
 	}
 }

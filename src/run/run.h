@@ -40,13 +40,14 @@ struct run_spec {
 	int64_t deadline_ms;         /* 0: none */
 	int64_t grace_ms;            /* between SIGTERM and SIGKILL */
 	uint64_t log_head, log_tail; /* bytes kept of the output's front and end */
+	bool has_input; /* a pipe at its stdin, for run_input(); else that is empty */
 };
 
 /* Why it ended: the typed cause of design, as the shim recorded it. */
 enum run_cause {
 	RUN_EXIT,        /* by itself, with an exit code */
 	RUN_SIGNAL,      /* a signal nobody here asked for */
-	RUN_KILL,        /* after run_kill() */
+	RUN_KILL,        /* after run_kill(), or of a signal of run_signal() */
 	RUN_DEADLINE,    /* after its deadline */
 	RUN_NOT_STARTED, /* exec, workdir, fork ... failed */
 	RUN_LOST,        /* nobody saw the end */
@@ -60,7 +61,9 @@ struct run_end {
 	uint64_t bytes_seen, bytes_dropped;
 	/* EXIT, SIGNAL: in the task's session or with its pipe; KILL, DEADLINE: not to be ended. */
 	uint32_t processes_left;
-	int32_t left_pid, left_uid;   /* one of them */
+	int32_t left_pid, left_uid; /* one of them */
+	uint32_t
+		detached_left; /* own session, none of the task's descriptors: not counted above */
 	bool is_unproved;             /* KILL, DEADLINE: nobody could count what is left */
 	int64_t started_ms, ended_ms; /* wall */
 };
@@ -104,7 +107,55 @@ void run_flush(struct run *r);
  */
 void run_kill(struct run_task *t);
 
-/* The log. Offsets count every byte the task ever printed. */
+/* ---- requests to a task's shim ---- */
+
+struct run_process {
+	int32_t pid;
+	uint64_t ticks;   /* start time */
+	bool is_detached; /* own session, none of the task's descriptors */
+};
+
+struct run_answer {
+	int rc;          /* 0, or -ERR_*: then @why says it in one line */
+	const char *why; /* NULL if it was done */
+	size_t taken;   /* run_input: bytes; fewer than given: now there is room for more */
+	uint32_t found; /* run_sweep: living processes when it began */
+	uint32_t attached, detached;         /* run_sweep, run_leftovers: living ones now */
+	const struct run_process *processes; /* run_leftovers: the first of them */
+	size_t n_processes;
+};
+
+/*
+ * [from run_turn] Once for each request that was taken, unless the task is dropped before.
+ * An @a->rc of -ERR_STATE: not now, or not for this task; -ERR_SYS: the shim went before it
+ * answered. What @a points at is borrowed.
+ */
+typedef void (*run_answer_fn)(void *ud, struct run_task *t, const struct run_answer *a);
+
+/*
+ * Each is sent at once and returns 0, or says why there is nobody to ask: -ERR_STATE, not
+ * started yet, or ended with nothing left; -ERR_LIMIT, too much has not been answered yet.
+ * @fn may be NULL.
+ */
+/* Signal @sig to the main process, or to the whole tree. */
+int run_signal(struct run_task *t, int sig, bool is_for_tree, run_answer_fn fn, void *ud,
+	       struct err *err);
+/* Bytes for its stdin. The answer comes when it has taken some, or never will. */
+int run_input(struct run_task *t, const void *bytes, size_t len, run_answer_fn fn, void *ud,
+	      struct err *err);
+int run_close_input(struct run_task *t, run_answer_fn fn, void *ud, struct err *err);
+/* A new deadline, @in_ms from now; 0: none any more. */
+int run_extend(struct run_task *t, int64_t in_ms, run_answer_fn fn, void *ud,
+	       struct err *err);
+/* End what outlived an ended task, @detached ones as well. The answer comes afterwards. */
+int run_sweep(struct run_task *t, bool detached, run_answer_fn fn, void *ud,
+	      struct err *err);
+/* Who is in its tree: while it lives, all; then what outlived it. */
+int run_leftovers(struct run_task *t, run_answer_fn fn, void *ud, struct err *err);
+
+/* ---- the log ---- */
+
+/* Offsets count every byte the task ever printed. */
 uint64_t run_log_end(struct run_task *t);
 /* Behind the last byte that is still there; 0: none is. */
 uint64_t run_log_kept_end(const struct run_task *t);

@@ -12,6 +12,7 @@
 #include "shim/proto.h"
 
 enum step {
+	STEP_INPUT,
 	STEP_OUTPUT,
 	STEP_CHDIR,
 	STEP_EXEC,
@@ -57,11 +58,14 @@ static void close_all_but(int fd)
 }
 
 /* The shim's dispositions are the default ones already; only its mask is its own. */
-static enum step become(const struct proto_spec *spec, int output_fd, int report_fd)
+static enum step become(const struct proto_spec *spec, int input_fd, int output_fd,
+			int report_fd)
 {
 	sigset_t none;
 
 	(void)setsid();
+	if (input_fd >= 0 && dup2(input_fd, STDIN_FILENO) < 0)
+		return STEP_INPUT;
 	if (dup2(output_fd, STDOUT_FILENO) < 0 || dup2(output_fd, STDERR_FILENO) < 0)
 		return STEP_OUTPUT;
 	raise_oom_score(spec->oom_score_adj);
@@ -77,7 +81,8 @@ static enum step become(const struct proto_spec *spec, int output_fd, int report
 	return STEP_EXEC;
 }
 
-pid_t child_start(const struct proto_spec *spec, int output_fd, int *ret_report_fd)
+pid_t child_start(const struct proto_spec *spec, int input_fd, int output_fd,
+		  int *ret_report_fd)
 {
 	struct report report;
 	int fds[2];
@@ -87,7 +92,7 @@ pid_t child_start(const struct proto_spec *spec, int output_fd, int *ret_report_
 		return -1;
 	pid = fork();
 	if (pid == 0) {
-		report.step = become(spec, output_fd, fds[1]);
+		report.step = become(spec, input_fd, output_fd, fds[1]);
 		report.errnum = errno;
 		(void)!write(fds[1], &report, sizeof(report));
 		_exit(127);
@@ -103,6 +108,7 @@ pid_t child_start(const struct proto_spec *spec, int output_fd, int *ret_report_
 bool child_failed(int report_fd, const struct child_names *names, char *why, size_t size)
 {
 	static const char *const verbs[] = {
+		[STEP_INPUT] = "connect the input of",
 		[STEP_OUTPUT] = "connect the output of",
 		[STEP_CHDIR] = "change to",
 		[STEP_EXEC] = "run",

@@ -9,11 +9,13 @@
 struct proto_spec;
 
 /*
- * Fork and execute. The child's output goes into @output_fd; *@ret_report_fd becomes
+ * Fork and execute. The child reads from @input_fd (-1: from nothing) and its output goes
+ * into @output_fd; *@ret_report_fd becomes
  * readable with the reason if it could not get as far as the program, and is empty at its
  * end otherwise. Returns the pid, or -1 with errno.
  */
-pid_t child_start(const struct proto_spec *spec, int output_fd, int *ret_report_fd);
+pid_t child_start(const struct proto_spec *spec, int input_fd, int output_fd,
+		  int *ret_report_fd);
 
 /* What a failure is about, cut to what a text has room for. */
 struct child_names {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hosts.c - the sockets to hosts. They come and go; a task does not care.
+ * hosts.c - the sockets to hosts. They come and go, several at once; a task does not care.
  *
  * Nothing waits for a host: one whose socket is full is let go, and finds the record in
  * the folder. SIGPIPE is blocked, and MSG_NOSIGNAL keeps it from being queued at all.
  */
 #include <errno.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -14,8 +15,8 @@
 
 static void let_go(struct shim *s, unsigned slot)
 {
-	(void)close(s->host_fds[slot]);
-	s->host_fds[slot] = -1;
+	(void)close(s->hosts[slot].fd);
+	s->hosts[slot] = (struct shim_host){.fd = -1};
 }
 
 static void tell(struct shim *s, unsigned slot, const struct proto_packet *p)
@@ -24,7 +25,7 @@ static void tell(struct shim *s, unsigned slot, const struct proto_packet *p)
 	size_t len = proto_put_packet(bytes, p);
 
 	/* A host that is gone may have said something before it went: its end comes after that. */
-	if (send(s->host_fds[slot], bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 &&
+	if (send(s->hosts[slot].fd, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 &&
 	    errno == EAGAIN)
 		let_go(s, slot);
 }
@@ -54,7 +55,7 @@ static void tell_end(struct shim *s, unsigned slot)
 
 void shim_hosts_init(struct shim *s)
 {
-	if (shim_watch(s, s->host_fds[0], SOURCE_HOST, 0) != 0)
+	if (shim_watch(s, s->hosts[0].fd, EPOLLIN, SOURCE_HOST, 0) != 0)
 		let_go(s, 0);
 	else
 		say_hello(s, 0);
@@ -72,7 +73,7 @@ static bool is_ours(int fd)
 static int free_slot(const struct shim *s)
 {
 	for (int i = 0; i < SHIM_HOSTS; i++)
-		if (s->host_fds[i] < 0)
+		if (s->hosts[i].fd < 0)
 			return i;
 	return -1;
 }
@@ -85,13 +86,13 @@ void shim_hosts_accept(struct shim *s)
 	if (fd < 0)
 		return;
 	if (slot < 0 || !is_ours(fd) ||
-	    shim_watch(s, fd, SOURCE_HOST, (uint32_t)slot) != 0) {
+	    shim_watch(s, fd, EPOLLIN, SOURCE_HOST, (uint32_t)slot) != 0) {
 		(void)close(fd);
 		return;
 	}
-	s->host_fds[slot] = fd;
+	s->hosts[slot].fd = fd;
 	say_hello(s, (unsigned)slot);
-	if (s->host_fds[slot] >= 0 && s->record.state == PROTO_ENDED)
+	if (s->hosts[slot].fd >= 0 && s->record.state == PROTO_ENDED)
 		tell_end(s, (unsigned)slot);
 }
 
@@ -101,9 +102,9 @@ void shim_hosts_receive(struct shim *s, unsigned slot)
 	struct proto_packet p;
 	ssize_t n;
 
-	if (s->host_fds[slot] < 0)
+	if (s->hosts[slot].fd < 0)
 		return;
-	n = recv(s->host_fds[slot], bytes, sizeof(bytes), MSG_DONTWAIT);
+	n = recv(s->hosts[slot].fd, bytes, sizeof(bytes), MSG_DONTWAIT);
 	/* A peer that closed without having read all resets; what it said comes next. */
 	if (n < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNRESET))
 		return;
@@ -111,16 +112,21 @@ void shim_hosts_receive(struct shim *s, unsigned slot)
 		let_go(s, slot);
 		return;
 	}
-	if (p.type != PROTO_MSG_KILL)
-		return;
-	if (p.kill_flags & PROTO_KILL_DISCARD)
-		s->is_discarded = true;
-	shim_handle(s, EV_KILL);
+	shim_request(s, slot, &p);
 }
 
 void shim_hosts_tell_end(struct shim *s)
 {
 	for (unsigned i = 0; i < SHIM_HOSTS; i++)
-		if (s->host_fds[i] >= 0)
+		if (s->hosts[i].fd >= 0)
 			tell_end(s, i);
+}
+
+/* It may have been let go while its request waited. */
+void shim_hosts_reply(struct shim *s, unsigned slot, const struct proto_reply *r)
+{
+	struct proto_packet p = {.type = PROTO_MSG_REPLY, .reply = *r};
+
+	if (s->hosts[slot].fd >= 0)
+		tell(s, slot, &p);
 }

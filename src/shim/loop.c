@@ -14,10 +14,10 @@
 
 #define EVENTS_PER_TURN 16
 
-int shim_watch(struct shim *s, int fd, uint32_t source, uint32_t slot)
+int shim_watch(struct shim *s, int fd, uint32_t events, uint32_t source, uint32_t slot)
 {
 	struct epoll_event ev = {
-		.events = EPOLLIN,
+		.events = events,
 		.data.u64 = (uint64_t)source << 32 | slot,
 	};
 
@@ -87,13 +87,18 @@ static void on_host(struct shim *s, uint32_t slot)
 	shim_hosts_receive(s, slot);
 }
 
+static void on_stdin(struct shim *s, uint32_t slot)
+{
+	(void)slot;
+	shim_input_flush(s);
+}
+
 static void on_event(struct shim *s, const struct epoll_event *ev)
 {
 	static void (*const handlers[])(struct shim *, uint32_t) = {
-		[SOURCE_OUTPUT] = on_output,
-		[SOURCE_SIGNAL] = on_signal,
-		[SOURCE_LISTEN] = on_listen,
-		[SOURCE_HOST] = on_host,
+		[SOURCE_OUTPUT] = on_output, [SOURCE_SIGNAL] = on_signal,
+		[SOURCE_LISTEN] = on_listen, [SOURCE_HOST] = on_host,
+		[SOURCE_STDIN] = on_stdin,
 	};
 
 	handlers[ev->data.u64 >> 32](s, (uint32_t)ev->data.u64);

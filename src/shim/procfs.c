@@ -74,10 +74,12 @@ static ssize_t read_file(const char *path, char *buf, size_t size)
 	return n;
 }
 
-/* The name in the second field may hold anything: the last ')' ends it. */
+/* The name in the second field may hold anything: the last ')' ends it. The others are
+ * numbers: 4 is the parent, 6 the session, 22 the start time. */
 bool procfs_stat(pid_t pid, struct procfs_stat *ret)
 {
 	char path[64], buf[512], *at, *end;
+	uint64_t fields[23];
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
 	if (read_file(path, buf, sizeof(buf)) <= 0)
@@ -86,9 +88,14 @@ bool procfs_stat(pid_t pid, struct procfs_stat *ret)
 	if (!at || at[1] != ' ' || !at[2])
 		return false;
 	ret->state = at[2];
-	ret->parent = (pid_t)strtol(at + 3, &end, 10);
-	(void)strtol(end, &end, 10); /* group */
-	ret->session = (pid_t)strtol(end, NULL, 10);
+	at += 3;
+	for (int field = 4; field <= 22; field++) {
+		fields[field] = strtoull(at, &end, 10);
+		at = end;
+	}
+	ret->parent = (pid_t)fields[4];
+	ret->session = (pid_t)fields[6];
+	ret->ticks = fields[22];
 	return true;
 }
 

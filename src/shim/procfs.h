@@ -4,11 +4,13 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct procfs_stat {
 	char state;
 	pid_t parent, session;
+	uint64_t ticks; /* start time */
 };
 
 bool procfs_stat(pid_t pid, struct procfs_stat *ret);

@@ -9,9 +9,9 @@
 #include "base/err.h"
 #include "base/limits.h"
 #include "base/mem.h"
+#include "shim/wire.h"
 
 #define RECORD_MAGIC 0x53525245u /* "ERRS" */
-#define PACKET_MAGIC 0x50525245u /* "ERRP" */
 #define SPEC_MAGIC 0x43525245u   /* "ERRC" */
 
 #define CHECKSUM_AT (PROTO_RECORD_SIZE - 8)
@@ -20,24 +20,6 @@
 _Static_assert(8 PROTO_RECORD_FIELDS(PROTO_SIZE) + 16 + PROTO_WHY_LEN <= CHECKSUM_AT,
 	       "a record fits into its slot");
 #undef PROTO_SIZE
-
-/* ---- numbers ---- */
-
-static uint8_t *put(uint8_t *at, uint64_t v, size_t bytes)
-{
-	for (size_t i = 0; i < bytes; i++)
-		*at++ = (uint8_t)(v >> (8 * i));
-	return at;
-}
-
-static uint64_t get(const uint8_t **at, size_t bytes)
-{
-	uint64_t v = 0;
-
-	for (size_t i = 0; i < bytes; i++)
-		v |= (uint64_t) * (*at)++ << (8 * i);
-	return v;
-}
 
 /* FNV-1a: against torn writes, not against an enemy, who could write what he likes. */
 static uint64_t checksum(const uint8_t *p, size_t len)
@@ -56,16 +38,16 @@ void proto_put_record(uint8_t out[PROTO_RECORD_SIZE], const struct proto_record 
 	uint8_t *at = out;
 
 	memset(out, 0, PROTO_RECORD_SIZE);
-	at = put(at, RECORD_MAGIC, 4);
-	at = put(at, PROTO_VERSION, 2);
-	at = put(at, PROTO_RECORD_SIZE, 2);
-#define PROTO_PUT(type, name) at = put(at, (uint64_t)r->name, sizeof(proto_##type));
+	at = wire_put(at, RECORD_MAGIC, 4);
+	at = wire_put(at, PROTO_VERSION, 2);
+	at = wire_put(at, PROTO_RECORD_SIZE, 2);
+#define PROTO_PUT(type, name) at = wire_put(at, (uint64_t)r->name, sizeof(proto_##type));
 	PROTO_RECORD_FIELDS(PROTO_PUT)
 #undef PROTO_PUT
 	memcpy(at, r->boot_id, sizeof(r->boot_id));
 	at += sizeof(r->boot_id);
 	memcpy(at, r->why, strnlen(r->why, PROTO_WHY_LEN - 1));
-	(void)put(out + CHECKSUM_AT, checksum(out, CHECKSUM_AT), 8);
+	(void)wire_put(out + CHECKSUM_AT, checksum(out, CHECKSUM_AT), 8);
 }
 
 int proto_get_record(const uint8_t *bytes, size_t len, struct proto_record *ret)
@@ -73,11 +55,11 @@ int proto_get_record(const uint8_t *bytes, size_t len, struct proto_record *ret)
 	const uint8_t *at = bytes, *sum = bytes + CHECKSUM_AT;
 	struct proto_record r = {0};
 
-	if (len != PROTO_RECORD_SIZE || get(&at, 4) != RECORD_MAGIC ||
-	    get(&at, 2) != PROTO_VERSION || get(&at, 2) != PROTO_RECORD_SIZE ||
-	    get(&sum, 8) != checksum(bytes, CHECKSUM_AT))
+	if (len != PROTO_RECORD_SIZE || wire_get(&at, 4) != RECORD_MAGIC ||
+	    wire_get(&at, 2) != PROTO_VERSION || wire_get(&at, 2) != PROTO_RECORD_SIZE ||
+	    wire_get(&sum, 8) != checksum(bytes, CHECKSUM_AT))
 		return -ERR_FORMAT;
-#define PROTO_GET(type, name) r.name = (proto_##type)get(&at, sizeof(proto_##type));
+#define PROTO_GET(type, name) r.name = (proto_##type)wire_get(&at, sizeof(proto_##type));
 	PROTO_RECORD_FIELDS(PROTO_GET)
 #undef PROTO_GET
 	memcpy(r.boot_id, at, sizeof(r.boot_id));
@@ -123,69 +105,9 @@ int proto_write_status(int fd, struct proto_record *r)
 	return -ERR_SYS;
 }
 
-/* ---- packets ---- */
-
-size_t proto_put_packet(uint8_t out[PROTO_PACKET_MAX], const struct proto_packet *p)
-{
-	uint8_t *at = out + PROTO_HEADER_SIZE;
-	size_t len;
-
-	if (p->type == PROTO_MSG_HELLO) {
-		at = put(at, (uint64_t)p->hello.shim_pid, 4);
-		at = put(at, (uint64_t)p->hello.pid, 4);
-		at = put(at, p->hello.ticks, 8);
-		at = put(at, p->hello.state, 4);
-	} else if (p->type == PROTO_MSG_KILL) {
-		at = put(at, p->kill_flags, 4);
-	} else if (p->type == PROTO_MSG_ENDED) {
-		proto_put_record(at, &p->ended);
-		at += PROTO_RECORD_SIZE;
-	}
-	len = (size_t)(at - out);
-	at = put(out, PACKET_MAGIC, 4);
-	at = put(at, PROTO_VERSION, 2);
-	at = put(at, p->type, 2);
-	(void)put(at, len - PROTO_HEADER_SIZE, 4);
-	return len;
-}
-
-int proto_get_packet(const uint8_t *bytes, size_t len, struct proto_packet *ret)
-{
-	static const size_t sizes[] = {
-		[PROTO_MSG_HELLO] = 20,
-		[PROTO_MSG_KILL] = 4,
-		[PROTO_MSG_ENDED] = PROTO_RECORD_SIZE,
-	};
-	struct proto_packet p = {0};
-	const uint8_t *at = bytes;
-	size_t body;
-
-	if (len < PROTO_HEADER_SIZE || get(&at, 4) != PACKET_MAGIC ||
-	    get(&at, 2) != PROTO_VERSION)
-		return -ERR_FORMAT;
-	p.type = (uint32_t)get(&at, 2);
-	body = (size_t)get(&at, 4);
-	if (p.type == 0 || body != len - PROTO_HEADER_SIZE)
-		return -ERR_FORMAT;
-	if (p.type < sizeof(sizes) / sizeof(sizes[0]) && body != sizes[p.type])
-		return -ERR_FORMAT;
-	if (p.type == PROTO_MSG_HELLO) {
-		p.hello.shim_pid = (int32_t)get(&at, 4);
-		p.hello.pid = (int32_t)get(&at, 4);
-		p.hello.ticks = get(&at, 8);
-		p.hello.state = (uint32_t)get(&at, 4);
-	} else if (p.type == PROTO_MSG_KILL) {
-		p.kill_flags = (uint32_t)get(&at, 4);
-	} else if (p.type == PROTO_MSG_ENDED && proto_get_record(at, body, &p.ended) != 0) {
-		return -ERR_FORMAT;
-	}
-	*ret = p;
-	return 0;
-}
-
 /* ---- the spec ----
  *
- * magic, version, uid, boot id, the numbers, the counts of arguments, variables and limits;
+ * magic, version, flags, uid, boot id, the numbers, the counts of arguments, variables and limits;
  * then the limits, of 20 bytes each; then cwd, arguments and variables, each as length,
  * bytes, NUL.
  */
@@ -197,9 +119,9 @@ static void put_limit(struct buf *out, const struct proto_limit *l)
 {
 	uint8_t bytes[SPEC_LIMIT], *at = bytes;
 
-	at = put(at, l->resource, 4);
-	at = put(at, l->soft, 8);
-	(void)put(at, l->hard, 8);
+	at = wire_put(at, l->resource, 4);
+	at = wire_put(at, l->soft, 8);
+	(void)wire_put(at, l->hard, 8);
 	buf_add(out, bytes, sizeof(bytes));
 }
 
@@ -207,9 +129,9 @@ static struct proto_limit get_limit(const uint8_t **at)
 {
 	struct proto_limit l;
 
-	l.resource = (uint32_t)get(at, 4);
-	l.soft = get(at, 8);
-	l.hard = get(at, 8);
+	l.resource = (uint32_t)wire_get(at, 4);
+	l.soft = wire_get(at, 8);
+	l.hard = wire_get(at, 8);
 	return l;
 }
 
@@ -218,7 +140,7 @@ static void put_string(struct buf *out, const char *s)
 	size_t len = strlen(s);
 	uint8_t head[4];
 
-	(void)put(head, len, sizeof(head));
+	(void)wire_put(head, len, sizeof(head));
 	buf_add(out, head, sizeof(head));
 	buf_add(out, s, len + 1);
 }
@@ -227,21 +149,22 @@ int proto_put_spec(struct buf *out, const struct proto_spec *s)
 {
 	uint8_t fixed[SPEC_FIXED], *at = fixed;
 
-	at = put(at, SPEC_MAGIC, 4);
-	at = put(at, PROTO_VERSION, 4);
+	at = wire_put(at, SPEC_MAGIC, 4);
+	at = wire_put(at, PROTO_VERSION, 2);
+	at = wire_put(at, s->flags, 2);
 	memcpy(at, s->uid, PROTO_UID_LEN);
 	at += PROTO_UID_LEN;
 	memcpy(at, s->boot_id, sizeof(s->boot_id));
 	at += sizeof(s->boot_id);
-	at = put(at, s->umask, 4);
-	at = put(at, (uint64_t)s->oom_score_adj, 4);
-	at = put(at, (uint64_t)s->deadline_ms, 8);
-	at = put(at, (uint64_t)s->grace_ms, 8);
-	at = put(at, s->log_head, 8);
-	at = put(at, s->log_tail, 8);
-	at = put(at, s->argc, 4);
-	at = put(at, s->envc, 4);
-	(void)put(at, s->n_limits, 4);
+	at = wire_put(at, s->umask, 4);
+	at = wire_put(at, (uint64_t)s->oom_score_adj, 4);
+	at = wire_put(at, (uint64_t)s->deadline_ms, 8);
+	at = wire_put(at, (uint64_t)s->grace_ms, 8);
+	at = wire_put(at, s->log_head, 8);
+	at = wire_put(at, s->log_tail, 8);
+	at = wire_put(at, s->argc, 4);
+	at = wire_put(at, s->envc, 4);
+	(void)wire_put(at, s->n_limits, 4);
 	buf_add(out, fixed, sizeof(fixed));
 	for (size_t i = 0; i < s->n_limits; i++)
 		put_limit(out, &s->limits[i]);
@@ -262,7 +185,7 @@ static char *get_string(char **at, const char *end)
 
 	if (end - *at < 5)
 		return NULL;
-	len = (size_t)get(&head, 4);
+	len = (size_t)wire_get(&head, 4);
 	if (len >= (size_t)(end - s) || memchr(s, 0, len) || s[len] != 0)
 		return NULL;
 	*at = s + len + 1;
@@ -313,24 +236,26 @@ int proto_get_spec(char *bytes, size_t len, struct proto_spec *ret)
 	struct proto_spec s = {0};
 	int rc;
 
-	if (len < SPEC_FIXED || len > MAX_SPEC || get(&at, 4) != SPEC_MAGIC ||
-	    get(&at, 4) != PROTO_VERSION)
+	if (len < SPEC_FIXED || len > MAX_SPEC || wire_get(&at, 4) != SPEC_MAGIC ||
+	    wire_get(&at, 2) != PROTO_VERSION)
 		return -ERR_FORMAT;
+	s.flags = (uint32_t)wire_get(&at, 2);
 	memcpy(s.uid, at, PROTO_UID_LEN);
 	at += PROTO_UID_LEN;
 	memcpy(s.boot_id, at, sizeof(s.boot_id));
 	at += sizeof(s.boot_id);
-	s.umask = (uint32_t)get(&at, 4);
-	s.oom_score_adj = (int32_t)get(&at, 4);
-	s.deadline_ms = (int64_t)get(&at, 8);
-	s.grace_ms = (int64_t)get(&at, 8);
-	s.log_head = get(&at, 8);
-	s.log_tail = get(&at, 8);
-	s.argc = (size_t)get(&at, 4);
-	s.envc = (size_t)get(&at, 4);
-	s.n_limits = (size_t)get(&at, 4);
-	if (!is_uid(s.uid) || s.deadline_ms < 0 || s.grace_ms < 0 ||
-	    s.n_limits > PROTO_LIMITS_MAX || len - SPEC_FIXED < s.n_limits * SPEC_LIMIT)
+	s.umask = (uint32_t)wire_get(&at, 4);
+	s.oom_score_adj = (int32_t)wire_get(&at, 4);
+	s.deadline_ms = (int64_t)wire_get(&at, 8);
+	s.grace_ms = (int64_t)wire_get(&at, 8);
+	s.log_head = wire_get(&at, 8);
+	s.log_tail = wire_get(&at, 8);
+	s.argc = (size_t)wire_get(&at, 4);
+	s.envc = (size_t)wire_get(&at, 4);
+	s.n_limits = (size_t)wire_get(&at, 4);
+	if (!is_uid(s.uid) || s.flags & ~PROTO_SPEC_STDIN || s.deadline_ms < 0 ||
+	    s.grace_ms < 0 || s.n_limits > PROTO_LIMITS_MAX ||
+	    len - SPEC_FIXED < s.n_limits * SPEC_LIMIT)
 		return -ERR_FORMAT;
 	for (size_t i = 0; i < s.n_limits; i++)
 		s.limits[i] = get_limit(&at);

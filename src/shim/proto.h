@@ -11,6 +11,8 @@
  *	host                           shim
  *	mkdir, spec, fork   ------->   lock, status, sock, out; unlink spec; start
  *	                    <-------   hello
+ *	requests            ------->   ...
+ *	                    <-------   a reply to each
  *	kill                ------->   SIGTERM, grace, SIGKILL
  *	                               status (durable)
  *	                    <-------   ended; closes if nothing is left to watch
@@ -58,7 +60,7 @@ enum proto_cause {
 	PROTO_CAUSE_NONE,
 	PROTO_CAUSE_EXIT,
 	PROTO_CAUSE_SIGNAL, /* nobody here asked for it */
-	PROTO_CAUSE_KILL,   /* somebody asked */
+	PROTO_CAUSE_KILL, /* somebody asked: by KILL, or by SIGNAL for the one it died of */
 	PROTO_CAUSE_DEADLINE,
 	PROTO_CAUSE_NOT_STARTED,
 };
@@ -68,6 +70,7 @@ enum proto_cause {
 	1u /* the main process is gone, others use its session or pipe */
 #define PROTO_LOG_CUT_SHORT 2u /* the drain ended before the end of the output */
 #define PROTO_NOT_PROVED 4u    /* killed, but without /proc nobody can count what is left */
+#define PROTO_OTHERS_LEFT 8u   /* what is left and not attached, or cannot be told apart */
 
 typedef uint32_t proto_u32;
 typedef uint64_t proto_u64;
@@ -97,7 +100,10 @@ typedef int64_t proto_i64;
 	F(u32, log_errno)      /* why the log stopped; 0: it did not */                    \
 	F(u32, processes_left) /* attached ones; after a kill: what it could not end */    \
 	F(i32, left_pid)       /* one of them */                                           \
-	F(i32, left_uid)
+	F(i32, left_uid)                                                                   \
+	F(u32, detached_left) /* those that have cut all ties */                           \
+	F(i32, detached_pid)  /* one of them */                                            \
+	F(u64, signals)       /* that hosts had delivered: bit N - 1 is signal N */
 
 #define PROTO_WHY_LEN 200
 
@@ -127,17 +133,27 @@ int proto_write_status(int fd, struct proto_record *r) __attribute__((warn_unuse
 /* ---- packets ---- */
 
 enum proto_type {
-	PROTO_MSG_HELLO = 1,  /* shim: who I am */
-	PROTO_MSG_KILL = 2,   /* host: end the tree; on an ended task: what is left of it */
-	PROTO_MSG_ENDED = 3,  /* shim: the record, which is durable */
-	PROTO_MSG_SIGNAL = 4, /* reserved, as are the following */
+	PROTO_MSG_HELLO = 1, /* shim: who I am; first of all, to every host */
+	PROTO_MSG_KILL =
+		2, /* host: end the tree; on an ended task: what is attached to it */
+	PROTO_MSG_ENDED = 3, /* shim: the record, which is durable; to every host */
+	PROTO_MSG_SIGNAL = 4,
 	PROTO_MSG_INPUT = 5,
 	PROTO_MSG_RESIZE = 6,
 	PROTO_MSG_SWEEP = 7,
-	PROTO_MSG_SUBSCRIBE = 8,
+	PROTO_MSG_EXTEND = 8,
+	PROTO_MSG_LIST = 9,
+	PROTO_MSG_REPLY = 10, /* shim: exactly one to each request that it knows */
 };
 
-#define PROTO_KILL_DISCARD 1u /* and delete the run folder afterwards */
+/* Flags of requests. */
+#define PROTO_KILL_DISCARD                                                                 \
+	1u                   /* KILL: release what is detached, and delete the run folder */
+#define PROTO_SIGNAL_TREE 1u /* SIGNAL: every process of the tree, not only the main one */
+#define PROTO_INPUT_CLOSE 1u /* INPUT: and nothing comes after these bytes */
+#define PROTO_SWEEP_ALL 1u   /* SWEEP: what is detached as well */
+
+#define PROTO_INPUT_MAX 4096 /* bytes in one packet */
 
 struct proto_hello {
 	int32_t shim_pid, pid;
@@ -145,18 +161,66 @@ struct proto_hello {
 	uint32_t state; /* enum proto_state */
 };
 
+/* All that a host can ask for has one form. */
+struct proto_request {
+	uint32_t serial; /* the host's own; its reply repeats it */
+	uint32_t flags;
+	/* SIGNAL: its number. EXTEND: milliseconds from now, 0: no deadline any more. RESIZE:
+	 * rows, and columns in the bits from 16 on. Else 0. */
+	int64_t value;
+	uint32_t len; /* INPUT: these bytes, borrowed from the packet */
+	const uint8_t *bytes;
+};
+
+/* What became of a request. */
+enum proto_result {
+	PROTO_DONE,
+	PROTO_HAS_ENDED,    /* there is no main process any more */
+	PROTO_STILL_RUNS,   /* a sweep is for an ended task */
+	PROTO_IS_ENDING,    /* killed, or past its deadline, already */
+	PROTO_NO_STDIN,     /* started without a pipe at its stdin */
+	PROTO_STDIN_CLOSED, /* by a host, or by the task */
+	PROTO_STDIN_FULL,   /* @taken bytes were taken; there is room for more now */
+	PROTO_NO_TERMINAL,
+	PROTO_BUSY,        /* the same host's last one of this kind has no reply yet */
+	PROTO_BAD_VALUE,   /* no such signal, no such time */
+	PROTO_NOT_ALLOWED, /* the kernel refuses: it has become another user's */
+	PROTO_NOT_COUNTED, /* nobody can look without a /proc */
+};
+
+struct proto_process {
+	int32_t pid;
+	uint32_t is_detached; /* own session, none of our descriptors */
+	uint64_t ticks;       /* start time */
+};
+
+#define PROTO_LIST_MAX 200
+
+struct proto_reply {
+	uint32_t serial;
+	uint32_t result;             /* enum proto_result */
+	uint32_t taken;              /* INPUT: bytes */
+	uint32_t found;              /* SWEEP: living ones when it began */
+	uint32_t attached, detached; /* LIST, SWEEP: living ones now */
+	uint32_t n_listed;           /* LIST: the first PROTO_LIST_MAX of them */
+	struct proto_process listed[PROTO_LIST_MAX];
+};
+
 struct proto_packet {
 	uint32_t type; /* enum proto_type; an unknown one has nothing else */
 	union {
 		struct proto_hello hello;
-		uint32_t kill_flags;
 		struct proto_record ended;
+		struct proto_request request;
+		struct proto_reply reply;
 	};
 };
 
 #define PROTO_HEADER_SIZE 12
-#define PROTO_PACKET_MAX (PROTO_HEADER_SIZE + PROTO_RECORD_SIZE)
+#define PROTO_REQUEST_SIZE 16
+#define PROTO_PACKET_MAX (PROTO_HEADER_SIZE + PROTO_REQUEST_SIZE + PROTO_INPUT_MAX)
 
+bool proto_is_request(uint32_t type);
 /* Returns the packet's length. */
 size_t proto_put_packet(uint8_t out[PROTO_PACKET_MAX], const struct proto_packet *p);
 int proto_get_packet(const uint8_t *bytes, size_t len, struct proto_packet *ret)
@@ -172,9 +236,13 @@ struct proto_limit {
 
 #define PROTO_LIMITS_MAX 32 /* Linux has 16 */
 
+/* Flags of a spec; all others are refused. */
+#define PROTO_SPEC_STDIN 1u /* a pipe at its stdin, for INPUT; else that is empty */
+
 struct proto_spec {
 	char uid[PROTO_UID_LEN + 1];
 	uint8_t boot_id[16];
+	uint32_t flags; /* PROTO_SPEC_STDIN ... */
 	uint32_t umask;
 	int32_t oom_score_adj; /* of the task */
 	int64_t deadline_ms;   /* 0: none */

@@ -13,7 +13,7 @@
  *	   v
  *	 ENDED ----> gone, when nothing is left to watch
  *	   |
- *	   +-- kill: STOPPING, KILLING and back, for what outlived the main process
+ *	   +-- kill, sweep: STOPPING, KILLING and back, for what outlived the main process
  *
  * There is one of it in a process. Nothing is allocated once the task's process exists.
  */
@@ -42,12 +42,21 @@ enum event {
 	EV_OUTPUT_END, /* nobody holds the pipe any more */
 	EV_TIMEOUT,    /* the state's own timer */
 	EV_DEADLINE,
-	EV_KILL,
+	EV_KILL,      /* after the end: a sweep of what is attached */
+	EV_SWEEP_ALL, /* after the end: of everything */
 	N_EVENTS,
 };
 
 /* The host that started it, and those that came through the socket. */
-#define SHIM_HOSTS 8
+#define SHIM_HOSTS 32
+
+struct shim_host {
+	int fd; /* -1: a free slot */
+	/* Requests whose replies wait until they are done. */
+	bool is_sweeping, is_filling;
+	uint32_t sweep_serial, sweep_found;
+	uint32_t input_serial, input_taken;
+};
 
 struct shim {
 	enum state state;
@@ -59,7 +68,8 @@ struct shim {
 	int lock_fd, status_fd, report_fd;
 	int output_fd; /* the pipe's reading end; -1 after its end */
 	int epoll_fd, signal_fd, listen_fd;
-	int host_fds[SHIM_HOSTS]; /* -1: free */
+	int stdin_fd; /* the pipe's writing end; -1: there is none, or it is closed */
+	struct shim_host hosts[SHIM_HOSTS];
 
 	int64_t timer_ms;      /* monotonic; INT64_MAX: none */
 	int64_t deadline_ms;   /* the same */
@@ -70,8 +80,10 @@ struct shim {
 	bool is_main_gone, is_tree_gone;
 	bool is_kill_asked;  /* the tree goes, whatever that takes */
 	bool is_sweep_asked; /* after the end: what is attached goes */
+	bool is_sweep_all;   /* and what is detached */
 	bool is_sweep_due;   /* asked for while the end was being recorded */
 	bool is_discarded;   /* the folder goes, too */
+	bool is_stdin_closing, is_stdin_watched;
 	bool is_done;
 };
 
@@ -94,9 +106,28 @@ void shim_hosts_init(struct shim *s);
 void shim_hosts_accept(struct shim *s);
 void shim_hosts_receive(struct shim *s, unsigned slot);
 void shim_hosts_tell_end(struct shim *s);
+void shim_hosts_reply(struct shim *s, unsigned slot, const struct proto_reply *r);
+
+/* request.c */
+void shim_request(struct shim *s, unsigned slot, const struct proto_packet *p);
+
+/* input.c: *@ret_theirs is what the task reads from, -1 if it is to have no input. */
+bool shim_input_open(struct shim *s, int *ret_theirs);
+void shim_input(struct shim *s, unsigned slot, const struct proto_request *q);
+void shim_input_flush(struct shim *s);
+void shim_input_close(struct shim *s);
+
+/* leftovers.c */
+struct tree_scope shim_victims(const struct shim *s);
+bool shim_is_swept(const struct shim *s);    /* nobody who is to be swept is left */
+bool shim_is_released(const struct shim *s); /* there is nothing to stay for */
+void shim_note_left(struct shim *s);
+void shim_list(const struct shim *s, struct proto_reply *r);
+uint32_t shim_count_for_sweep(const struct shim *s, bool is_all);
+void shim_answer_sweeps(struct shim *s);
 
 /* loop.c */
-int shim_watch(struct shim *s, int fd, uint32_t kind, uint32_t slot);
+int shim_watch(struct shim *s, int fd, uint32_t events, uint32_t source, uint32_t slot);
 void shim_loop(struct shim *s);
 
 enum shim_source {
@@ -104,6 +135,7 @@ enum shim_source {
 	SOURCE_SIGNAL,
 	SOURCE_LISTEN,
 	SOURCE_HOST,
+	SOURCE_STDIN,
 };
 
 /* start.c: from a fresh process to a running task. False: there is nothing to watch. */

@@ -19,6 +19,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "shim/child.h"
+#include "shim/procfs.h"
 #include "shim/shim.h"
 
 /* ---- the process ---- */
@@ -65,12 +66,12 @@ static bool own_descriptors(void)
 
 static bool own_process(struct shim *s)
 {
-	s->output_fd = s->report_fd = s->status_fd = -1;
+	s->output_fd = s->report_fd = s->status_fd = s->stdin_fd = -1;
 	s->timer_ms = s->deadline_ms = INT64_MAX;
 	/* First of all: whatever fails from here on, the host is told. */
 	for (unsigned i = 1; i < SHIM_HOSTS; i++)
-		s->host_fds[i] = -1;
-	s->host_fds[0] = PROTO_HOST_FD;
+		s->hosts[i].fd = -1;
+	s->hosts[0].fd = PROTO_HOST_FD;
 	(void)setsid(); /* fails if it is done already */
 	(void)umask(077);
 	return own_descriptors() && own_signals(s) && prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
@@ -159,7 +160,7 @@ static void open_door(struct shim *s)
 		return;
 	if (bind(s->listen_fd, (const struct sockaddr *)&name, sizeof(name)) != 0 ||
 	    listen(s->listen_fd, SHIM_HOSTS) != 0 ||
-	    shim_watch(s, s->listen_fd, SOURCE_LISTEN, 0) != 0) {
+	    shim_watch(s, s->listen_fd, EPOLLIN, SOURCE_LISTEN, 0) != 0) {
 		(void)close(s->listen_fd);
 		s->listen_fd = -1;
 	}
@@ -168,7 +169,8 @@ static void open_door(struct shim *s)
 static bool open_loop(struct shim *s)
 {
 	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	return s->epoll_fd >= 0 && shim_watch(s, s->signal_fd, SOURCE_SIGNAL, 0) == 0;
+	return s->epoll_fd >= 0 &&
+	       shim_watch(s, s->signal_fd, EPOLLIN, SOURCE_SIGNAL, 0) == 0;
 }
 
 /* ---- the task ---- */
@@ -179,42 +181,31 @@ static bool open_loop(struct shim *s)
  */
 static uint64_t ticks_of(pid_t pid, uint64_t before, uint64_t after)
 {
-	char path[64], line[512], *at;
-	ssize_t n;
-	int fd;
+	struct procfs_stat st;
 
-	if (before == after)
-		return before;
-	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
+	if (before == after || !procfs_stat(pid, &st))
 		return after;
-	n = read(fd, line, sizeof(line) - 1);
-	(void)close(fd);
-	line[n > 0 ? n : 0] = 0;
-	at = strrchr(line, ')');
-	for (int field = 2; at && field < 22; field++) {
-		at = strchr(at + 1, ' ');
-	}
-	return at ? strtoull(at, NULL, 10) : after;
+	return st.ticks;
 }
 
 static bool fork_task(struct shim *s)
 {
 	uint64_t before = boot_ticks();
-	int fds[2];
+	int fds[2], input_fd;
 	pid_t pid;
 
-	if (pipe2(fds, O_CLOEXEC) != 0)
+	if (!shim_input_open(s, &input_fd) || pipe2(fds, O_CLOEXEC) != 0)
 		return false;
 	(void)fcntl(fds[0], F_SETFL, O_NONBLOCK);
 	s->output_fd = fds[0];
-	if (shim_watch(s, fds[0], SOURCE_OUTPUT, 0) != 0)
+	if (shim_watch(s, fds[0], EPOLLIN, SOURCE_OUTPUT, 0) != 0)
 		return false;
 	s->started_mono_ms = clock_mono_ms();
 	s->record.started_ms = clock_wall_ms();
-	pid = child_start(&s->spec, fds[1], &s->report_fd);
+	pid = child_start(&s->spec, input_fd, fds[1], &s->report_fd);
 	(void)close(fds[1]);
+	if (input_fd >= 0)
+		(void)close(input_fd);
 	if (pid < 0)
 		return false;
 	s->record.pid = pid;

@@ -41,40 +41,19 @@ static enum state stay(struct shim *s)
 	return s->state;
 }
 
-/* ---- who is meant ---- */
-
-static struct tree_scope scope_of(const struct shim *s, bool only_attached)
-{
-	return (struct tree_scope){
-		.only_attached = only_attached,
-		.session = s->record.pid,
-		.group = s->is_main_gone ? 0 : s->record.pid,
-		.pipe_fd = s->output_fd,
-	};
-}
-
-/* A kill takes the whole tree; a sweep after the end leaves alone what has cut all ties. */
-static struct tree_scope victims(const struct shim *s)
-{
-	return scope_of(s, !s->is_kill_asked);
-}
-
-/* Something that uses the task's session or pipe is left: others go their own way. */
-static bool is_attended(const struct shim *s)
-{
-	struct tree_scope attached = scope_of(s, true);
-
-	if (s->is_tree_gone)
-		return false;
-	return s->output_fd >= 0 || tree_count(&attached).count > 0;
-}
-
 /* ---- the end, and after it ---- */
 
+/* What is to go and has not gone is tried on; what only stays is waited for. */
 static enum state look_again(struct shim *s)
 {
-	if (!s->is_tree_gone && (s->is_kill_asked || is_attended(s))) {
-		set_timer(s, next_pause(s, LOOK_MAX_MS));
+	bool is_released = shim_is_released(s);
+
+	if (shim_is_swept(s))
+		s->is_sweep_asked = s->is_sweep_all = false;
+	if (!is_released) {
+		set_timer(s, s->is_kill_asked || s->is_sweep_asked
+				     ? next_pause(s, LOOK_MAX_MS)
+				     : -1);
 		return ENDED;
 	}
 	/* The last words of the last one may have come after its death. */
@@ -86,22 +65,22 @@ static enum state look_again(struct shim *s)
 
 static enum state ended_timeout(struct shim *s)
 {
-	struct tree_scope scope = victims(s);
+	struct tree_scope scope = shim_victims(s);
 
-	if (s->is_kill_asked || s->is_sweep_asked)
-		tree_kill(&scope);
+	tree_kill(&scope);
 	return look_again(s);
 }
 
 static enum state begin_ended(struct shim *s)
 {
 	s->pause_ms = LOOK_MS;
+	shim_answer_sweeps(s);
 	return look_again(s);
 }
 
 static enum state begin_stop(struct shim *s)
 {
-	struct tree_scope scope = victims(s);
+	struct tree_scope scope = shim_victims(s);
 
 	tree_terminate(&scope);
 	set_timer(s, s->spec.grace_ms);
@@ -111,35 +90,30 @@ static enum state begin_stop(struct shim *s)
 static enum state sweep_asked(struct shim *s)
 {
 	s->is_sweep_asked = true;
-	return s->is_kill_asked || is_attended(s) ? begin_stop(s) : begin_ended(s);
+	return shim_is_swept(s) ? begin_ended(s) : begin_stop(s);
 }
 
-static void note_left(struct shim *s)
+/* Those who were not meant until now have their grace as well. */
+static enum state sweep_all_asked(struct shim *s)
 {
-	struct tree_scope scope = victims(s);
-	struct tree_left left;
+	bool was_meant = s->is_kill_asked || s->is_sweep_all;
 
-	if (s->is_tree_gone)
-		return;
-	left = tree_count(&scope);
-	s->record.processes_left = left.count;
-	s->record.left_pid = left.pid;
-	s->record.left_uid = (int32_t)left.uid;
-	if (left.is_uncounted && s->is_kill_asked)
-		s->record.flags |= PROTO_NOT_PROVED;
-	if (left.count || s->output_fd >= 0)
-		s->record.flags |= PROTO_ATTACHED_LEFT;
+	if (s->state != ENDED && was_meant)
+		return s->state;
+	s->is_sweep_all = true;
+	return sweep_asked(s);
 }
 
 static enum state finish(struct shim *s)
 {
-	note_left(s);
+	shim_note_left(s);
 	shim_announce(s);
 	return s->is_sweep_due ? sweep_asked(s) : begin_ended(s);
 }
 
 static enum state drain(struct shim *s)
 {
+	shim_input_close(s); /* a reader that outlives the task sees an end */
 	set_timer(s, DRAIN_MS);
 	if (s->output_fd < 0 || shim_pump(s))
 		return finish(s);
@@ -154,13 +128,21 @@ static enum state drain_is_over(struct shim *s)
 
 /* ---- the end of the main process ---- */
 
-/* Nobody asked for it: the cause is what the kernel says. */
+/* The end that a signal made is whose who had it sent; any other is the task's own. */
+static enum proto_cause cause_of_signal(const struct shim *s)
+{
+	uint64_t bit = 1ull << (WTERMSIG(s->record.wait_status) - 1);
+
+	return s->record.signals & bit ? PROTO_CAUSE_KILL : PROTO_CAUSE_SIGNAL;
+}
+
+/* No kill and no deadline: the cause is what the kernel says. */
 static enum state main_ended(struct shim *s)
 {
 	if (child_failed(s->report_fd, &s->names, s->record.why, sizeof(s->record.why)))
 		s->record.cause = PROTO_CAUSE_NOT_STARTED;
 	else if (WIFSIGNALED(s->record.wait_status))
-		s->record.cause = PROTO_CAUSE_SIGNAL;
+		s->record.cause = cause_of_signal(s);
 	else
 		s->record.cause = PROTO_CAUSE_EXIT;
 	return drain(s);
@@ -189,6 +171,12 @@ static enum state kill_asked_late(struct shim *s)
 	return DRAINING;
 }
 
+static enum state sweep_all_asked_late(struct shim *s)
+{
+	s->is_sweep_all = true;
+	return kill_asked_late(s);
+}
+
 /* A tree that is being killed is gone; for the first time, or after its record. */
 static enum state all_gone(struct shim *s)
 {
@@ -197,15 +185,9 @@ static enum state all_gone(struct shim *s)
 	return drain(s);
 }
 
-/* A sweep is over when nothing is attached any more. */
-static bool is_swept(const struct shim *s)
-{
-	return s->record.state == PROTO_ENDED && !s->is_kill_asked && !is_attended(s);
-}
-
 static enum state less_is_left(struct shim *s)
 {
-	return is_swept(s) ? begin_ended(s) : STOPPING;
+	return shim_is_swept(s) ? begin_ended(s) : STOPPING;
 }
 
 static enum state kill_incomplete(struct shim *s)
@@ -215,9 +197,9 @@ static enum state kill_incomplete(struct shim *s)
 
 static enum state kill_round(struct shim *s)
 {
-	struct tree_scope scope = victims(s);
+	struct tree_scope scope = shim_victims(s);
 
-	if (is_swept(s))
+	if (shim_is_swept(s))
 		return begin_ended(s);
 	if (clock_mono_ms() >= s->kill_until_ms)
 		return kill_incomplete(s);
@@ -228,7 +210,7 @@ static enum state kill_round(struct shim *s)
 
 static enum state grace_is_over(struct shim *s)
 {
-	struct tree_scope scope = victims(s);
+	struct tree_scope scope = shim_victims(s);
 
 	s->kill_until_ms = clock_mono_ms() + KILL_BOUND_MS;
 	s->pause_ms = ROUND_MS;
@@ -253,6 +235,7 @@ static step_fn *const table[N_STATES][N_EVENTS] = {
 			[EV_TIMEOUT] = stay,
 			[EV_DEADLINE] = deadline_passed,
 			[EV_KILL] = kill_asked,
+			[EV_SWEEP_ALL] = stay, /* its request is refused */
 		},
 	[STOPPING] =
 		{
@@ -263,6 +246,7 @@ static step_fn *const table[N_STATES][N_EVENTS] = {
 			[EV_TIMEOUT] = grace_is_over,
 			[EV_DEADLINE] = stay,
 			[EV_KILL] = stay,
+			[EV_SWEEP_ALL] = sweep_all_asked,
 		},
 	[KILLING] =
 		{
@@ -273,6 +257,7 @@ static step_fn *const table[N_STATES][N_EVENTS] = {
 			[EV_TIMEOUT] = kill_round,
 			[EV_DEADLINE] = stay,
 			[EV_KILL] = stay,
+			[EV_SWEEP_ALL] = sweep_all_asked,
 		},
 	[DRAINING] =
 		{
@@ -283,6 +268,7 @@ static step_fn *const table[N_STATES][N_EVENTS] = {
 			[EV_TIMEOUT] = drain_is_over,
 			[EV_DEADLINE] = stay,
 			[EV_KILL] = kill_asked_late,
+			[EV_SWEEP_ALL] = sweep_all_asked_late,
 		},
 	[ENDED] =
 		{
@@ -293,6 +279,7 @@ static step_fn *const table[N_STATES][N_EVENTS] = {
 			[EV_TIMEOUT] = ended_timeout,
 			[EV_DEADLINE] = stay,
 			[EV_KILL] = sweep_asked,
+			[EV_SWEEP_ALL] = sweep_all_asked,
 		},
 };
 

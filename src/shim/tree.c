@@ -162,17 +162,38 @@ void tree_kill_children(const struct tree_scope *scope)
 	signal_all(scope, find_children(), (const int[]){SIGKILL, 0});
 }
 
-struct tree_left tree_count(const struct tree_scope *scope)
+void tree_signal(const struct tree_scope *scope, int sig)
+{
+	signal_all(scope, find_tree(), (const int[]){sig, 0});
+}
+
+static void note_living(struct tree_left *left, const struct tree_process *p)
+{
+	if (p->is_in) {
+		left->count++;
+		left->pid = p->pid;
+	} else {
+		left->others++;
+		left->other_pid = p->pid;
+	}
+}
+
+struct tree_left tree_list(const struct tree_scope *scope, struct tree_process *list,
+			   size_t max)
 {
 	struct tree_left left = {.is_uncounted = find_tree() == BY_NOTHING};
 	struct procfs_stat st;
 
 	for (size_t i = 0; i < n_found; i++) {
-		if (!procfs_stat(found[i].pid, &st) || procfs_is_dead(&st) ||
-		    !is_in(scope, found[i].pid, &st))
+		struct tree_process p = {.pid = found[i].pid};
+
+		if (!procfs_stat(p.pid, &st) || procfs_is_dead(&st))
 			continue;
-		left.count++;
-		left.pid = found[i].pid;
+		p.ticks = st.ticks;
+		p.is_in = is_in(scope, p.pid, &st);
+		if (left.count + left.others < max)
+			list[left.count + left.others] = p;
+		note_living(&left, &p);
 	}
 	if (left.pid)
 		left.uid = procfs_uid(left.pid);

@@ -13,6 +13,8 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /*
@@ -26,10 +28,18 @@ struct tree_scope {
 	int pipe_fd;
 };
 
+struct tree_process {
+	pid_t pid;
+	uint64_t ticks; /* start time */
+	bool is_in;     /* the scope */
+};
+
 struct tree_left {
-	unsigned count;    /* living processes */
+	unsigned count;    /* living processes in the scope */
 	pid_t pid;         /* one of them, 0: none */
 	uid_t uid;         /* its owner */
+	unsigned others;   /* living ones of the tree that are not in it */
+	pid_t other_pid;   /* one of them */
 	bool is_uncounted; /* nobody can look */
 };
 
@@ -38,5 +48,12 @@ void tree_terminate(const struct tree_scope *scope);
 void tree_kill(const struct tree_scope *scope);
 /* SIGKILL to the shim's own children: orphans come up to it as their parents die. */
 void tree_kill_children(const struct tree_scope *scope);
-/* Look without touching. */
-struct tree_left tree_count(const struct tree_scope *scope);
+/* One signal to everybody meant, parents first. */
+void tree_signal(const struct tree_scope *scope, int sig);
+/* Look without touching; the first @max of all that live come into @list. */
+struct tree_left tree_list(const struct tree_scope *scope, struct tree_process *list,
+			   size_t max);
+static inline struct tree_left tree_count(const struct tree_scope *scope)
+{
+	return tree_list(scope, NULL, 0);
+}

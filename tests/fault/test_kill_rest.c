@@ -42,8 +42,9 @@ TASK_TEST(without_lists_of_children_leftovers_are_counted)
 	assert_in_range(j.end.processes_left, 1,
 			2); /* setsid may not have come to it yet */
 	run_kill(j.task);
-	wait_until(w, is_folder_free(w));
+	wait_until(w, count_alive(sleep) <= 1); /* the other one is not attached */
 	end_all(sleep);
+	wait_until(w, is_folder_free(w));
 }
 
 TASK_TEST(without_proc_the_group_is_killed_and_an_empty_tree_is_proof)

@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct proto_packet p;
 
 	if (proto_get_packet(data, size, &p) != 0 || p.type == 0 ||
-	    p.type > PROTO_MSG_ENDED)
+	    p.type > PROTO_MSG_REPLY)
 		return 0;
 	assert(proto_put_packet(once, &p) == size);
 	assert(proto_get_packet(once, size, &p) == 0);

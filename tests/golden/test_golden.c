@@ -54,6 +54,9 @@ static struct proto_record sample_record(void)
 		.processes_left = 15,
 		.left_pid = 1016,
 		.left_uid = 1017,
+		.detached_left = 18,
+		.detached_pid = 1019,
+		.signals = 1ull << 63 | 20,
 		.boot_id = {0xa0, 0xa1, 0xa2, 0xa3, 0xa4, 0xa5, 0xa6, 0xa7, 0xa8, 0xa9,
 			    0xaa, 0xab, 0xac, 0xad, 0xae, 0xaf},
 		.why = "cannot change to '/gr\xc3\xbcn'",
@@ -100,16 +103,62 @@ TEST(hello_is_as_it_was)
 	assert_int_equal(p.hello.state, 2);
 }
 
-TEST(kill_is_as_it_was)
-{
-	struct proto_packet p = {.type = PROTO_MSG_KILL};
+/* Each request, with the numbers that a host gives it. */
+static const struct {
+	const char *name;
+	struct proto_packet packet;
+} requests[] = {
+	{"kill", {.type = 2, .request = {.serial = 101}}},
+	{"kill-discard", {.type = 2, .request = {.serial = 102, .flags = 1}}},
+	{"signal-tree", {.type = 4, .request = {.serial = 103, .flags = 1, .value = 15}}},
+	{"input-close",
+	 {.type = 5,
+	  .request = {.serial = 104,
+		      .flags = 1,
+		      .len = 6,
+		      .bytes = (const uint8_t *)"gr\xc3\xbcn"}}},
+	{"resize", {.type = 6, .request = {.serial = 105, .value = 24 | 80 << 16}}},
+	{"sweep-all", {.type = 7, .request = {.serial = 106, .flags = 1}}},
+	{"extend", {.type = 8, .request = {.serial = 107, .value = 1ll << 40 | 7}}},
+	{"list", {.type = 9, .request = {.serial = 108}}},
+};
 
-	check_packet("kill", &p);
-	p.kill_flags = PROTO_KILL_DISCARD;
-	check_packet("kill-discard", &p);
-	assert_int_equal(loaded_packet("kill-discard").type, 2);
-	assert_int_equal(loaded_packet("kill-discard").kill_flags, 1);
-	assert_int_equal(loaded_packet("kill").kill_flags, 0);
+TEST(requests_are_as_they_were)
+{
+	for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
+		const struct proto_request *want = &requests[i].packet.request;
+		struct proto_packet p;
+
+		check_packet(requests[i].name, &requests[i].packet);
+		p = loaded_packet(requests[i].name);
+		assert_int_equal(p.type, requests[i].packet.type);
+		assert_int_equal(p.request.serial, want->serial);
+		assert_int_equal(p.request.flags, want->flags);
+		assert_int_equal(p.request.value, want->value);
+		assert_int_equal(p.request.len, want->len);
+		if (want->len)
+			assert_memory_equal(p.request.bytes, want->bytes, want->len);
+	}
+}
+
+TEST(a_reply_is_as_it_was)
+{
+	struct proto_packet want = {.type = PROTO_MSG_REPLY,
+				    .reply = {.serial = 109,
+					      .result = PROTO_NOT_COUNTED,
+					      .taken = 110,
+					      .found = 111,
+					      .attached = 112,
+					      .detached = 113,
+					      .n_listed = 2,
+					      .listed = {{1114, 0, 115}, {1116, 1, 117}}}};
+	struct proto_packet p;
+
+	check_packet("reply", &want);
+	p = loaded_packet("reply");
+	assert_int_equal(p.type, 10);
+	assert_int_equal(p.reply.result, 11);
+	assert_memory_equal(&p.reply, &want.reply, sizeof(want.reply));
 }
 
 TEST(ended_is_as_it_was)
@@ -170,6 +219,10 @@ TEST(a_spec_is_as_it_was)
 
 	assert_int_equal(proto_put_spec(&b, &s), 0);
 	expect_bytes("spec", b.data, b.len);
+	buf_clear(&b);
+	s.flags = PROTO_SPEC_STDIN;
+	assert_int_equal(proto_put_spec(&b, &s), 0);
+	expect_bytes("spec-stdin", b.data, b.len);
 }
 
 /* ---- replayed ---- */
@@ -218,23 +271,35 @@ TASK_TEST(a_host_of_today_imports_a_record_of_version_one)
 	assert_int_equal(j.end.deadline_ms, 60005);
 	assert_int_equal(j.end.processes_left, 15);
 	assert_int_equal(j.end.left_pid, 1016);
+	assert_int_equal(j.end.detached_left, 18);
 	assert_int_equal(j.end.bytes_dropped, 1ull << 34 | 11);
 	assert_int_equal(j.end.ended_ms, 1700000000007);
 	assert_string_equal(j.end.why, "cannot change to '/gr\xc3\xbcn'");
 }
 
-TASK_TEST(a_shim_of_today_obeys_a_kill_of_version_one)
+/* The next packet at @fd, which is of @type. */
+static struct proto_packet next_packet(struct world *w, int fd, uint32_t type)
 {
 	struct proto_packet p = {0};
+
+	wait_until(w, get_packet(fd, &p));
+	assert_int_equal(p.type, type);
+	return p;
+}
+
+TASK_TEST(a_shim_of_today_obeys_a_kill_of_version_one)
+{
+	struct proto_packet p;
 	int fd = -1;
 
 	assert_int_equal(host_that_dies(w->folder, "exec sleep 60", kill_self), SIGKILL);
 	wait_until(w, (fd = connect_to(only_folder(w))) >= 0);
-	wait_until(w, get_packet(fd, &p));
-	assert_int_equal(p.type, PROTO_MSG_HELLO);
-	assert_int_equal(send(fd, golden, load("kill-discard"), MSG_NOSIGNAL), 16);
-	wait_until(w, get_packet(fd, &p));
-	assert_int_equal(p.type, PROTO_MSG_ENDED);
+	(void)next_packet(w, fd, PROTO_MSG_HELLO);
+	assert_int_equal(send(fd, golden, load("kill-discard"), MSG_NOSIGNAL), 28);
+	p = next_packet(w, fd, PROTO_MSG_REPLY);
+	assert_int_equal(p.reply.serial, 102);
+	assert_int_equal(p.reply.result, PROTO_DONE);
+	(void)next_packet(w, fd, PROTO_MSG_ENDED);
 	wait_until(w, only_folder(w)[0] == 0);
 	(void)close(fd);
 }

@@ -6,6 +6,7 @@
 
 #include "base/limits.h"
 #include "run/internal.h"
+#include "shim/shim.h"
 
 /* The name of the only run folder, without its path. */
 static const char *only_uid(const struct world *w)
@@ -129,11 +130,11 @@ TASK_TEST(two_hosts_hear_the_same_end)
 
 TASK_TEST(a_host_for_whom_there_is_no_room_tries_again)
 {
-	int fds[8];
+	int fds[SHIM_HOSTS];
 	struct job j;
 
 	leave_behind(w, "exit 2");
-	for (int i = 0; i < 8; i++) {
+	for (int i = 0; i < SHIM_HOSTS; i++) {
 		struct proto_packet p = {0};
 
 		wait_until(w, (fds[i] = connect_to(only_folder(w))) >= 0);
@@ -142,7 +143,7 @@ TASK_TEST(a_host_for_whom_there_is_no_room_tries_again)
 	attach(w, &j);
 	for (int i = 0; i < 20; i++)
 		world_turn(w, 5);
-	for (int i = 0; i < 8; i++)
+	for (int i = 0; i < SHIM_HOSTS; i++)
 		(void)close(fds[i]);
 	gate_open(w);
 	job_wait(w, &j);

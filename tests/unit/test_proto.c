@@ -26,6 +26,7 @@ static struct proto_record sample(void)
 		.ended_ms = 1700000000123,
 		.bytes_seen = 1ull << 40,
 		.left_uid = -1,
+		.signals = 1 << 8,
 		.boot_id = {1, 2, 3},
 		.why = "because",
 	};
@@ -52,8 +53,9 @@ TEST(a_record_has_its_numbers_where_version_one_has_them)
 	assert_memory_equal(b + 16, "\3\0\0\0\3\0\0\0\0\0\0\0",
 			    12);                                /* state, cause, flags */
 	assert_memory_equal(b + 32, "\x67\x12\0\0\t\0\0\0", 8); /* pid, wait status */
-	assert_memory_equal(b + 144, "\1\2\3\0", 4);            /* boot id */
-	assert_memory_equal(b + 160, "because", 8);             /* why */
+	assert_memory_equal(b + 152, "\0\1\0\0\0\0\0\0", 8);    /* signals */
+	assert_memory_equal(b + 160, "\1\2\3\0", 4);            /* boot id */
+	assert_memory_equal(b + 176, "because", 8);             /* why */
 }
 
 TEST(a_spoiled_bit_anywhere_is_noticed)
@@ -123,30 +125,80 @@ TEST(packets_come_back_as_they_went)
 	assert_memory_equal(bytes, "ERRP\1\0\1\0\x14\0\0\0\7\0\0\0\b\0\0\0\t", 21);
 	assert_int_equal(proto_get_packet(bytes, len, &got), 0);
 	assert_int_equal(got.hello.ticks, 9);
-	p = (struct proto_packet){.type = PROTO_MSG_KILL, .kill_flags = PROTO_KILL_DISCARD};
-	len = proto_put_packet(bytes, &p);
-	assert_memory_equal(bytes, "ERRP\1\0\2\0\4\0\0\0\1\0\0\0", 16);
-	assert_int_equal(proto_get_packet(bytes, len, &got), 0);
-	assert_int_equal(got.kill_flags, PROTO_KILL_DISCARD);
 	p = (struct proto_packet){.type = PROTO_MSG_ENDED, .ended = sample()};
 	len = proto_put_packet(bytes, &p);
 	assert_int_equal(proto_get_packet(bytes, len, &got), 0);
 	assert_memory_equal(&got.ended, &p.ended, sizeof(p.ended));
 }
 
-TEST(a_packet_of_a_wrong_length_is_refused_and_a_new_kind_is_not)
+TEST(requests_come_back_as_they_went)
 {
-	uint8_t bytes[PROTO_PACKET_MAX] = "ERRP\1\0\2\0\4\0\0\0\1\0\0\0";
+	static const uint8_t text[] = "abc";
+	uint8_t bytes[PROTO_PACKET_MAX];
+	struct proto_packet p = {.type = PROTO_MSG_INPUT,
+				 .request = {.serial = 7,
+					     .flags = PROTO_INPUT_CLOSE,
+					     .value = -2,
+					     .len = 3,
+					     .bytes = text}};
+	struct proto_packet got;
+	size_t len = proto_put_packet(bytes, &p);
+
+	assert_int_equal(len, PROTO_HEADER_SIZE + PROTO_REQUEST_SIZE + 3);
+	assert_memory_equal(bytes,
+			    "ERRP\1\0\5\0\x13\0\0\0\7\0\0\0\1\0\0\0"
+			    "\xfe\xff\xff\xff\xff\xff\xff\xff"
+			    "abc",
+			    len);
+	assert_int_equal(proto_get_packet(bytes, len, &got), 0);
+	assert_int_equal(got.request.serial, 7);
+	assert_int_equal(got.request.flags, PROTO_INPUT_CLOSE);
+	assert_int_equal(got.request.value, -2);
+	assert_int_equal(got.request.len, 3);
+	assert_memory_equal(got.request.bytes, "abc", 3);
+}
+
+TEST(a_reply_comes_back_as_it_went)
+{
+	uint8_t bytes[PROTO_PACKET_MAX];
+	struct proto_packet p = {.type = PROTO_MSG_REPLY,
+				 .reply = {.serial = 1,
+					   .result = PROTO_STDIN_FULL,
+					   .taken = 2,
+					   .found = 3,
+					   .attached = 4,
+					   .detached = 5,
+					   .n_listed = PROTO_LIST_MAX}};
 	struct proto_packet got;
 
-	for (size_t len = 0; len < 16; len++)
+	for (int i = 0; i < PROTO_LIST_MAX; i++)
+		p.reply.listed[i] = (struct proto_process){
+			.pid = i + 1, .ticks = 1000 - (unsigned)i, .is_detached = i % 2};
+	assert_int_equal(proto_get_packet(bytes, proto_put_packet(bytes, &p), &got), 0);
+	assert_memory_equal(&got.reply, &p.reply, sizeof(p.reply));
+}
+
+TEST(a_packet_of_a_wrong_length_is_refused_and_a_new_kind_is_not)
+{
+	uint8_t bytes[PROTO_PACKET_MAX] = "ERRP\1\0\2\0\x10";
+	struct proto_packet got;
+
+	for (size_t len = 0; len < 28; len++)
 		assert_int_equal(proto_get_packet(bytes, len, &got), -ERR_FORMAT);
-	assert_int_equal(proto_get_packet(bytes, 17, &got), -ERR_FORMAT);
+	assert_int_equal(proto_get_packet(bytes, 28, &got), 0);
+	assert_int_equal(proto_get_packet(bytes, 29, &got), -ERR_FORMAT);
+	bytes[8] = 0x11; /* a kill has nothing behind its numbers */
+	assert_int_equal(proto_get_packet(bytes, 29, &got), -ERR_FORMAT);
+	bytes[6] = PROTO_MSG_INPUT;
+	assert_int_equal(proto_get_packet(bytes, 29, &got), 0);
+	bytes[6] = PROTO_MSG_REPLY; /* less than its numbers */
+	assert_int_equal(proto_get_packet(bytes, 29, &got), -ERR_FORMAT);
 	bytes[6] = 99;
-	assert_int_equal(proto_get_packet(bytes, 16, &got), 0);
+	assert_int_equal(proto_get_packet(bytes, 29, &got), 0);
 	assert_int_equal(got.type, 99);
+	assert_false(proto_is_request(99) || proto_is_request(0));
 	bytes[4] = 2;
-	assert_int_equal(proto_get_packet(bytes, 16, &got), -ERR_FORMAT);
+	assert_int_equal(proto_get_packet(bytes, 29, &got), -ERR_FORMAT);
 }
 
 /* ---- the spec ---- */
@@ -157,6 +209,7 @@ static void put_sample_spec(struct buf *out)
 	char *argv[] = {echo, hi, NULL}, *env[] = {path, NULL};
 	struct proto_spec s = {
 		.uid = "0123456789abcdef0123456789abcdef",
+		.flags = PROTO_SPEC_STDIN,
 		.umask = 027,
 		.deadline_ms = 5,
 		.grace_ms = 3000,
@@ -183,6 +236,7 @@ TEST(a_spec_comes_back_as_it_went)
 	assert_int_equal(proto_get_spec(b.data, b.len, &got), 0);
 	assert_string_equal(got.uid, "0123456789abcdef0123456789abcdef");
 	assert_string_equal(got.cwd, "/tmp");
+	assert_int_equal(got.flags, PROTO_SPEC_STDIN);
 	assert_int_equal(got.umask, 027);
 	assert_int_equal(got.grace_ms, 3000);
 	assert_string_equal(got.argv[0], "echo");
@@ -210,6 +264,10 @@ TEST(a_spec_that_is_cut_or_spoiled_is_refused)
 	buf_clear(&b);
 	put_sample_spec(&b);
 	b.data[8] = '.'; /* a uid that could leave its folder */
+	assert_int_equal(proto_get_spec(b.data, b.len, &got), -ERR_FORMAT);
+	buf_clear(&b);
+	put_sample_spec(&b);
+	b.data[6] = 2; /* a flag of a later version: the task would run without it */
 	assert_int_equal(proto_get_spec(b.data, b.len, &got), -ERR_FORMAT);
 }
 

@@ -244,6 +244,8 @@ TASK_TEST(another_host_finds_the_task_at_its_socket)
 	p = (struct proto_packet){.type = PROTO_MSG_KILL};
 	assert_true(send(fd, bytes, proto_put_packet(bytes, &p), MSG_NOSIGNAL) > 0);
 	wait_until(w, get_packet(fd, &p));
+	assert_int_equal(p.type, PROTO_MSG_REPLY);
+	wait_until(w, get_packet(fd, &p));
 	assert_int_equal(p.type, PROTO_MSG_ENDED);
 	assert_int_equal(p.ended.cause, PROTO_CAUSE_KILL);
 	(void)close(fd);

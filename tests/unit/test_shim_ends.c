@@ -224,45 +224,6 @@ TASK_TEST(who_holds_the_pipe_in_another_session_is_counted)
 	wait_until(w, count_alive(sleep) == 0);
 }
 
-TASK_TEST(who_has_cut_all_ties_is_neither_counted_nor_held)
-{
-	const char *sleep = own_sleep();
-	char command[256];
-	struct proto_record r;
-	struct job j;
-
-	(void)snprintf(command, sizeof(command),
-		       "setsid %s </dev/null >/dev/null 2>&1 & sleep 0.1", sleep);
-	job_run(w, &j, command);
-	assert_int_equal(j.end.processes_left, 0);
-	read_status(only_folder(w), &r);
-	wait_until(w, !is_alive(r.shim_pid));
-	run_drop(j.task);
-	assert_int_equal(count_alive(sleep), 1);
-	end_all(sleep);
-}
-
-TASK_TEST(a_sweep_leaves_alone_who_has_cut_all_ties)
-{
-	const char *held = own_sleep(), *free = own_sleep();
-	char command[512];
-	struct proto_record r;
-	struct job j;
-
-	(void)snprintf(command, sizeof(command),
-		       "(trap '' TERM; exec %s) & setsid %s </dev/null >/dev/null 2>&1 & "
-		       "sleep 0.1",
-		       held, free);
-	job_run(w, &j, command);
-	assert_int_equal(j.end.processes_left, 1);
-	run_kill(j.task);
-	wait_until(w, count_alive(held) == 0);
-	read_status(only_folder(w), &r);
-	wait_until(w, !is_alive(r.shim_pid));
-	assert_int_equal(count_alive(free), 1);
-	end_all(free);
-}
-
 TASK_TEST(a_shim_goes_with_the_last_leftover)
 {
 	char command[512];
