@@ -3,7 +3,7 @@ BUILD ?= build
 PREFIX ?= /usr/local
 MESON_SETUP ?=
 
-.PHONY: all demo test bench lint fuzz install clean bootstrap
+.PHONY: all demo test bench compare lint fuzz install clean bootstrap
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -23,6 +23,10 @@ test: all
 
 bench: all
 	@python3 bench/run $(BUILD)
+
+# Beside task-spooler and desktop-commander, where they are installed.
+compare: all
+	@python3 bench/compare $(BUILD) >docs/compare.new && mv docs/compare.new docs/compare.md
 
 lint:
 	@scripts/bootstrap --dev
