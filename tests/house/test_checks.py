@@ -214,6 +214,14 @@ def test_size_refuses_a_file_above_800_lines():
     refused("check-size", "src/base/a.h", "/* x */\n" * 801, "801 lines")
 
 
+def test_size_counts_no_comments_of_the_installed_header():
+    page = "/*\n * what it does\n */\n" + "int f(int a); /* and more */\n"
+    taken("check-size", {"include/a.h": page * 800})
+    refused("check-size", "include/a.h", page * 801, "801 lines of code")
+    refused("check-size", "include/a.h", 'const char *f = "/*";\n' * 801, "801 lines of code")
+    refused("check-size", "src/base/include/a.h", page * 201, "804 lines")
+
+
 def lint_words(files):
     with Tree() as tree:
         for path, text in files.items():
