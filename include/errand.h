@@ -28,7 +28,12 @@
  *  Text out   errand_text objects, yours to free. Pointers handed to a callback are borrowed
  *             until it returns.
  *  Structs    Zero them, set .size = sizeof, pass by pointer; copied before the call returns.
- *             New members are only added at the end; zero always means the default.
+ *             New members are only added at the end; zero always means the default. A struct
+ *             of an older errand.h is taken as it is; one of a newer, too, if what this
+ *             library does not know is zero, else EARG. A .size that cannot be (below that of
+ *             the first version, above 4096) is EARG, and then nothing else is read: no
+ *             destroy() is called. A struct that is handed to you says in .size how much of it
+ *             there is.
  *  Callbacks  Each comes with .ud; destroy(ud) is called exactly once, when the library will
  *             never use ud again, also if the registering call failed. Callbacks must return
  *             (no longjmp, no C++ exception, no unwinding Rust panic).
@@ -202,7 +207,7 @@ ERRAND_API void errand_host_free(errand_host *h);
  * owner then. Agents come back without callbacks and unregistered: errand_agent_new() for that
  * session gives them these, under the old id (the newest first), and a notice on next-turn
  * wakes. @adopt is called for each task that lives or whose producer has a read(); @record is
- * its "task" fact. Fill in the producer (without start) and return 0; else a live one is settled
+ * its "task" fact. Fill in the producer (.size too, without start) and return 0; else a live one is settled
  * as failed, `lost: <message of @e>`. From inside it only [any] functions may be called. NULL
  * refuses all. ESTATE: the host is not new. EJSON, EREFUSED (it names the entry): the host is
  * then good for errand_host_free() only.
@@ -679,13 +684,13 @@ struct errand_producer {
 };
 
 struct errand_task_spec {
-	uint32_t size;
+	uint32_t size;  /* with the producer as it was when you compiled */
 	uint32_t flags; /* 0 */
 	errand_str kind, label;
 	/* outputLimitBytes as JSON text; absent: none; NaN, Infinity: null */
 	errand_str limit_json;
-	errand_agent owner; /* 0: unowned */
-	struct errand_producer producer;
+	errand_agent owner;              /* 0: unowned */
+	struct errand_producer producer; /* grows, so it stays the last member */
 };
 
 /* *ret_id_text: "bash-1". Never settles before this returns. Texts and order of refusals:

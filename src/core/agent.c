@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* agent.c - agents and their sessions (spec 2). */
+#include "core/abi.h"
 #include "core/internal.h"
 
 /* ---- sessions ---- */
@@ -157,7 +158,7 @@ static int agent_new(errand_host *h, const struct errand_agent_options *o,
 	struct agent *a;
 	int rc = may_change(h, ret_err);
 
-	if (rc == 0 && (!ret || o->size < sizeof(*o)))
+	if (rc == 0 && !ret)
 		rc = error_make(ret_err, &h->mem, ERRAND_EARG, "bad agent options");
 	if (rc == 0 && o->scope != 0 && !(parent = scope_get(h, o->scope, ret_err)))
 		rc = ERRAND_EGONE;
@@ -186,13 +187,16 @@ static int agent_new(errand_host *h, const struct errand_agent_options *o,
 int errand_agent_new(errand_host *h, const struct errand_agent_options *o,
 		     errand_agent *ret, errand_error **ret_err)
 {
+	struct errand_agent_options own;
 	int rc;
 
 	if (!h || !o)
 		return error_make(ret_err, NULL, ERRAND_EARG, "no host or no options");
-	rc = agent_new(h, o, ret, ret_err);
-	if (rc != 0 && o->size >= sizeof(*o))
-		destroy_ud(h, o->destroy, o->ud);
+	rc = abi_take(&h->mem, ABI_AGENT_OPTIONS, &own, o, ret_err);
+	if (rc == 0)
+		rc = agent_new(h, &own, ret, ret_err);
+	if (rc != 0)
+		destroy_ud(h, own.destroy, own.ud);
 	return rc;
 }
 

@@ -2,6 +2,7 @@
 /* call_api.c - calls as others see them: begun, aborted, their frames answered, freed. */
 #include <string.h>
 
+#include "core/abi.h"
 #include "core/internal.h"
 
 /* ---- life ---- */
@@ -145,17 +146,20 @@ static int begin(errand_host *h, const struct errand_call_options *o, errand_cal
 int errand_call_new(errand_host *h, const struct errand_call_options *o, errand_call *ret,
 		    errand_error **ret_err)
 {
+	struct errand_call_options own;
 	int rc;
 
 	if (!h || !o)
 		return error_make(ret_err, NULL, ERRAND_EARG, "no host or no options");
-	rc = may_change(h, ret_err);
-	if (rc == 0 && (o->size < sizeof(*o) || !o->tool.ptr || !o->on_result))
+	rc = abi_take(&h->mem, ABI_CALL_OPTIONS, &own, o, ret_err);
+	if (rc == 0)
+		rc = may_change(h, ret_err);
+	if (rc == 0 && (!own.tool.ptr || !own.on_result))
 		rc = error_make(ret_err, &h->mem, ERRAND_EARG, "bad call options");
 	if (rc == 0)
-		rc = begin(h, o, ret, ret_err);
+		rc = begin(h, &own, ret, ret_err);
 	if (rc != 0)
-		destroy_ud(h, o->destroy, o->ud);
+		destroy_ud(h, own.destroy, own.ud);
 	return rc;
 }
 

@@ -2,6 +2,7 @@
 /* host.c - the host: made, run, asked for its next deadline, freed. */
 #include <string.h>
 
+#include "core/abi.h"
 #include "core/config.h"
 #include "core/internal.h"
 
@@ -44,6 +45,21 @@ static bool has_whole_allocator(const struct errand_host_options *o)
 	return given == 0 || given == 3;
 }
 
+static int check_options(const struct errand_host_options *o, errand_host **ret,
+			 errand_error **ret_err)
+{
+	if (o->abi != ERRAND_ABI)
+		return error_make(ret_err, NULL, ERRAND_EARG,
+				  "host options: abi %u, this library has %u", o->abi,
+				  ERRAND_ABI);
+	if (!has_whole_allocator(o))
+		return error_make(ret_err, NULL, ERRAND_EARG,
+				  "host options: an allocator is three functions or none");
+	if (!ret)
+		return error_make(ret_err, NULL, ERRAND_EARG, "nowhere to put the host");
+	return 0;
+}
+
 static errand_host *host_alloc(const struct errand_host_options *o)
 {
 	struct mem mem = {o->alloc, o->resize, o->dealloc, o->mem_ud, o->oom};
@@ -73,17 +89,21 @@ static errand_host *host_alloc(const struct errand_host_options *o)
 int errand_host_new(const struct errand_host_options *o, errand_host **ret,
 		    errand_error **ret_err)
 {
+	struct errand_host_options own;
 	errand_host *h;
 	int rc;
 
-	if (!o || !ret || o->size < sizeof(*o) || o->abi != ERRAND_ABI ||
-	    !has_whole_allocator(o)) {
-		if (o && o->size >= sizeof(*o) && o->destroy)
-			o->destroy(o->ud);
-		return error_make(ret_err, NULL, ERRAND_EARG, "bad host options");
+	if (!o)
+		return error_make(ret_err, NULL, ERRAND_EARG, "no host options");
+	rc = abi_take(NULL, ABI_HOST_OPTIONS, &own, o, ret_err);
+	if (rc == 0)
+		rc = check_options(&own, ret, ret_err);
+	if (rc != 0) {
+		destroy_ud(NULL, own.destroy, own.ud);
+		return rc;
 	}
-	h = host_alloc(o);
-	rc = read_config(h, o->config_json, ret_err);
+	h = host_alloc(&own);
+	rc = read_config(h, own.config_json, ret_err);
 	if (rc != 0) {
 		errand_host_free(h);
 		return rc;

@@ -5,6 +5,7 @@
  * Their order is that of registration over all scopes; one that is prepended goes in front of
  * those present now. A rank says so, for a chain takes from several layers.
  */
+#include "core/abi.h"
 #include "core/internal.h"
 
 static void policy_free(errand_host *h, struct policy *p)
@@ -59,9 +60,8 @@ struct policy *policy_add(errand_host *h, struct layer *layer, int stage, uint32
 static int check(errand_host *h, errand_scope s, const struct errand_listener *l,
 		 errand_error **ret_err)
 {
-	if (l->size < sizeof(*l) || !l->enter || (l->flags & ~ERRAND_PREPEND) ||
-	    l->stage < ERRAND_STAGE_PRE || l->stage > N_STAGES ||
-	    l->stage == ERRAND_STAGE_BODY)
+	if (!l->enter || (l->flags & ~ERRAND_PREPEND) || l->stage < ERRAND_STAGE_PRE ||
+	    l->stage > N_STAGES || l->stage == ERRAND_STAGE_BODY)
 		return error_make(ret_err, &h->mem, ERRAND_EARG, "bad listener");
 	if (l->stage == ERRAND_STAGE_GUARD && l->back)
 		return error_make(ret_err, &h->mem, ERRAND_EARG, "a guard has no back()");
@@ -105,12 +105,15 @@ static int listen_to(errand_host *h, errand_scope s, const struct errand_listene
 int errand_listen(errand_host *h, errand_scope s, const struct errand_listener *l,
 		  errand_reg *ret, errand_error **ret_err)
 {
+	struct errand_listener own;
 	int rc;
 
 	if (!h || !l)
 		return error_make(ret_err, NULL, ERRAND_EARG, "no host or no listener");
-	rc = listen_to(h, s, l, ret, ret_err);
+	rc = abi_take(&h->mem, ABI_LISTENER, &own, l, ret_err);
+	if (rc == 0)
+		rc = listen_to(h, s, &own, ret, ret_err);
 	if (rc != 0)
-		destroy_ud(h, l->destroy, l->ud);
+		destroy_ud(h, own.destroy, own.ud);
 	return rc;
 }

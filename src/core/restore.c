@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "core/abi.h"
 #include "core/internal.h"
 
 typedef int (*adopt_fn)(void *ud, errand_host *h, errand_task t, const char *record,
@@ -340,13 +341,27 @@ static void lose(errand_host *h, struct task *t, const errand_error *why)
 	buf_release(&detail);
 }
 
-static bool is_sound(const struct errand_producer *p)
+/* A program that was built with a newer errand.h may fill in more than we know. */
+union producer_room {
+	struct errand_producer producer;
+	unsigned char bytes[ABI_MAX_SIZE];
+};
+
+static int take_producer(errand_host *h, const union producer_room *room,
+			 struct errand_producer *ret, errand_error **ret_err)
 {
-	return p->size >= sizeof(*p) && p->cancel;
+	int rc = abi_take(&h->mem, ABI_PRODUCER, ret, room, ret_err);
+
+	if (rc == 0 && !ret->cancel)
+		rc = error_make(ret_err, &h->mem, ERRAND_EARG, "a producer needs cancel()");
+	if (rc != 0)
+		destroy_ud(h, ret->destroy, ret->ud);
+	return rc;
 }
 
 static void ask(errand_host *h, struct task *t, adopt_fn adopt, void *ud)
 {
+	union producer_room room = {0};
 	struct errand_producer p = {0};
 	errand_error *e = error_lend(&h->mem);
 	enum phase before = phase_enter(h, PHASE_SYNC);
@@ -357,10 +372,15 @@ static void ask(errand_host *h, struct task *t, adopt_fn adopt, void *ud)
 	(void)buf_addc(&record, '{');
 	journal_put_task(&record, t);
 	(void)buf_addc(&record, '}');
-	rc = adopt(ud, h, t->obj.id, buf_text(&record), record.len, &p, e);
+	rc = adopt(ud, h, t->obj.id, buf_text(&record), record.len, &room.producer, e);
 	buf_release(&record);
 	h->phase = before;
-	if (rc >= 0 && is_sound(&p))
+	if (rc >= 0) {
+		errand_error_free(e);
+		e = NULL;
+		rc = take_producer(h, &room, &p, &e);
+	}
+	if (rc >= 0)
 		t->producer = p;
 	else if (!status_is_terminal(t->status))
 		lose(h, t, e);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* start.c - a task begins: what is checked, in which order, and what is undone (spec 1.1). */
 #include "base/err.h"
+#include "core/abi.h"
 #include "core/config.h"
 #include "core/internal.h"
 
@@ -262,14 +263,6 @@ static int start_checked(errand_host *h, struct start *s, errand_task *ret,
 	return 0;
 }
 
-static bool is_sound(const struct errand_task_spec *spec)
-{
-	const struct errand_producer *p = &spec->producer;
-
-	return spec->size >= sizeof(*spec) && p->size >= sizeof(*p) && p->start &&
-	       p->cancel;
-}
-
 static int start(errand_host *h, const struct errand_task_spec *spec, errand_task *ret,
 		 errand_text **ret_id_text, errand_error **ret_err)
 {
@@ -278,8 +271,9 @@ static int start(errand_host *h, const struct errand_task_spec *spec, errand_tas
 
 	if (rc != 0)
 		return rc;
-	if (!is_sound(spec))
-		return error_make(ret_err, &h->mem, ERRAND_EARG, "bad task spec");
+	if (!spec->producer.start || !spec->producer.cancel)
+		return error_make(ret_err, &h->mem, ERRAND_EARG,
+				  "a producer needs start() and cancel()");
 	if (spec->owner != 0 && !(s.owner = agent_get(h, spec->owner, ret_err)))
 		return ERRAND_EGONE;
 	rc = check_all(h, &s, ret_err);
@@ -293,12 +287,15 @@ static int start(errand_host *h, const struct errand_task_spec *spec, errand_tas
 int errand_task_start(errand_host *h, const struct errand_task_spec *spec, errand_task *ret,
 		      errand_text **ret_id_text, errand_error **ret_err)
 {
+	struct errand_task_spec own;
 	int rc;
 
 	if (!h || !spec)
 		return error_make(ret_err, NULL, ERRAND_EARG, "no host or no task spec");
-	rc = start(h, spec, ret, ret_id_text, ret_err);
+	rc = abi_take_spec(&h->mem, &own, spec, ret_err);
+	if (rc == 0)
+		rc = start(h, &own, ret, ret_id_text, ret_err);
 	if (rc != 0)
-		destroy_ud(h, spec->producer.destroy, spec->producer.ud);
+		destroy_ud(h, own.producer.destroy, own.producer.ud);
 	return rc;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "core/abi.h"
 #include "core/internal.h"
 #include "core/schema.h"
 #include "core/view.h"
@@ -149,7 +150,7 @@ static int add_public(errand_host *h, errand_scope s, const struct errand_tool *
 
 	if (rc != 0)
 		return rc;
-	if (o->size < sizeof(*o) || !o->name.ptr || !o->exec || o->timeout_ms < 0 || !ret)
+	if (!o->name.ptr || !o->exec || o->timeout_ms < 0 || !ret)
 		return error_make(ret_err, &h->mem, ERRAND_EARG, "bad tool");
 	layer = layer_open(h, s, ret_err);
 	if (!layer)
@@ -164,13 +165,16 @@ static int add_public(errand_host *h, errand_scope s, const struct errand_tool *
 int errand_tool_add(errand_host *h, errand_scope s, const struct errand_tool *o,
 		    errand_reg *ret, errand_error **ret_err)
 {
+	struct errand_tool own;
 	int rc;
 
 	if (!h || !o)
 		return error_make(ret_err, NULL, ERRAND_EARG, "no host or no tool");
-	rc = add_public(h, s, o, ret, ret_err);
+	rc = abi_take(&h->mem, ABI_TOOL, &own, o, ret_err);
+	if (rc == 0)
+		rc = add_public(h, s, &own, ret, ret_err);
 	if (rc != 0)
-		destroy_ud(h, o->destroy, o->ud);
+		destroy_ud(h, own.destroy, own.ud);
 	return rc;
 }
 
