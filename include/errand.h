@@ -643,9 +643,27 @@ ERRAND_API int errand_call_abort(errand_host *h, errand_call c);
  * the mono_ms at which it was asked. EGONE: the call has ended. */
 ERRAND_FN errand_call_state(const errand_host *h, errand_call c, errand_text **ret_json);
 
+/*
+ * A signal is raised once and stays raised. It aborts the calls that were made with it, as
+ * errand_call_abort() does, and the waits under it. A call has a signal of its own, which its
+ * frames show (.signal): raised by an abort of the call and by its tool's timeout, gone with
+ * the call.
+ */
+/* [main] A fresh one; it is yours to free. EARG: nowhere to put it. */
 ERRAND_FN errand_signal_new(errand_host *h, errand_signal *ret);
-ERRAND_API int errand_abort(errand_host *h, errand_signal s); /* [any] */
+/* [any] Raise it; a second time changes nothing. EGONE: it was freed, or its call has ended. */
+ERRAND_API int errand_abort(errand_host *h, errand_signal s);
+/* [any] 1: it is raised, 0: it is not. EGONE, as above. */
 ERRAND_API int errand_aborted(const errand_host *h, errand_signal s);
+/*
+ * [main] Be told, once: fn(ud, h) is called from the errand_run() that follows the raise, or from
+ * the next one if it is raised already; then the registration is over. So a body hears that its
+ * call was aborted and may stop early (spec 9.10). Undone by errand_unregister(*ret), and
+ * silently when the signal goes. @ret may be NULL. EGONE, as above. EARG: no fn().
+ */
+ERRAND_FN errand_on_abort(errand_host *h, errand_signal s, errand_done_fn fn, void *ud,
+			  errand_destroy_fn destroy, errand_reg *ret);
+/* [main] Waits and calls under it go on without it. EGONE: freed already. EARG: a call's own. */
 ERRAND_API int errand_signal_free(errand_host *h, errand_signal s);
 
 /* ---- tasks and producers ------------------------------------------------------------- */

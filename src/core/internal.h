@@ -397,6 +397,7 @@ struct signal {
 	struct object obj;
 	bool raised, is_of_call;
 	struct list waiters;
+	struct list watches; /* who is to be told */
 	struct list children, in_parent; /* the signals of calls */
 };
 
