@@ -52,7 +52,7 @@
  *          claim ... Allowed at top level and from every callback that errand_run() makes;
  *          not from PURE callbacks and not from [sync] ones.
  *  [top]   errand_run, errand_host_free: never from a callback.
- *  PURE callbacks (read, render, finalize, card, warn, message_id, allocator, destroy) may call
+ *  PURE callbacks (read, consumed, render, finalize, card, warn, message_id, allocator, destroy) may call
  *  [any]-queries only.
  *
  * "spec N" names the item of the contract that a rule comes from.
@@ -84,6 +84,12 @@ extern "C" {
 
 ERRAND_API uint32_t errand_abi(void);        /* of the library that was loaded */
 ERRAND_API const char *errand_version(void); /* "1.2.3" */
+/*
+ * [any] Does the library that was loaded have @feature? 1 or 0; to be asked by programs that also
+ * run with older ones. So far: "consumed", "journal", "mailbox", "on-abort",
+ * "policies", "process-outcome", "scopes", "turns", "wake".
+ */
+ERRAND_API int errand_has(const char *feature);
 
 /* ---- handles ------------------------------------------------------------------------ */
 
@@ -699,6 +705,12 @@ struct errand_producer {
 		    uint64_t *ret_next, errand_error *e);
 	void *ud;
 	errand_destroy_fn destroy; /* the record was dropped, or start() was refused */
+	/*
+	 * PURE; may be NULL. What was read up to offset @upto has been delivered: read() is never
+	 * asked for anything below it again, so that may be freed. Called when a lease is
+	 * committed; @upto only grows. What an operator reads is not consumed.
+	 */
+	void (*consumed)(void *ud, errand_task t, uint64_t upto);
 };
 
 struct errand_task_spec {
@@ -798,6 +810,14 @@ ERRAND_FN errand_summary(const char *text, size_t len, errand_text **ret);
  * 5.3). @limit 0: unbounded. */
 ERRAND_FN errand_fit(const char *text, size_t len, const char *suffix, const char *word,
 		     size_t limit, errand_text **ret);
+/*
+ * How a process ended, in the words of the contract (design.md 7): @wait_status as of waitpid(),
+ * @kill_requested after a cancel(), @timed_out_ms the deadline that you ended it for, 0: none.
+ * *ret_status is ERRAND_COMPLETED for an exit by itself, else ERRAND_KILLED; *ret_detail is yours:
+ * `exit code: N`, `signal: SIGSEGV` or `timed out after <N>ms`. EARG: not the status of an end.
+ */
+ERRAND_FN errand_process_outcome(int wait_status, int kill_requested, int64_t timed_out_ms,
+				 int *ret_status, errand_text **ret_detail);
 
 /* ---- the controller ------------------------------------------------------------------ */
 

@@ -134,6 +134,17 @@ static uint64_t first_held(const struct task *t)
 	return first;
 }
 
+static void tell_consumed(errand_host *h, const struct task *t)
+{
+	enum phase before;
+
+	if (!t->producer.consumed)
+		return;
+	before = phase_enter(h, PHASE_PURE);
+	t->producer.consumed(t->producer.ud, t->obj.id, t->delivered);
+	h->phase = before;
+}
+
 void task_delivered(errand_host *h, struct task *t)
 {
 	uint64_t upto = first_held(t);
@@ -142,6 +153,7 @@ void task_delivered(errand_host *h, struct task *t)
 		return;
 	t->delivered = upto;
 	journal_cursor(h, t);
+	tell_consumed(h, t);
 }
 
 /* ---- settlement ---- */

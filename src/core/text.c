@@ -168,3 +168,16 @@ const char *errand_version(void)
 {
 	return ERRAND_VERSION;
 }
+
+int errand_has(const char *feature)
+{
+	static const char *const features[] = {
+		"consumed", "journal",         "limits", "mailbox", "on-abort",
+		"policies", "process-outcome", "scopes", "turns",   "wake",
+	};
+
+	for (size_t i = 0; feature && i < sizeof(features) / sizeof(features[0]); i++)
+		if (strcmp(features[i], feature) == 0)
+			return 1;
+	return 0;
+}

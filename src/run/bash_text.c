@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* bash_text.c - the words of `bash`: what is wrong with a call, how it ended (spec D11). */
 #include <math.h>
-#include <signal.h>
-#include <sys/wait.h>
 
 #include "base/limits.h"
 #include "base/utf8.h"
@@ -84,22 +82,21 @@ bool bash_check(const struct js *args, struct bash_request *ret, struct buf *err
 
 /* ---- an end ---- */
 
-static void put_signal(struct buf *out, int sig)
+/* What the main process came to. */
+static int put_process(struct buf *out, const struct run_end *end)
 {
-	const char *name = sigabbrev_np(sig);
+	int64_t timed_out_ms = end->cause == RUN_DEADLINE ? end->deadline_ms : 0;
+	errand_text *detail;
+	int status;
 
-	if (name)
-		buf_addf(out, "signal: SIG%s", name);
-	else
-		buf_addf(out, "signal: %d", sig);
-}
-
-static void put_wait_status(struct buf *out, int wait_status)
-{
-	if (WIFSIGNALED(wait_status))
-		put_signal(out, WTERMSIG(wait_status));
-	else
-		buf_addf(out, "exit code: %d", WEXITSTATUS(wait_status));
+	if (errand_process_outcome(end->wait_status, end->cause == RUN_KILL, timed_out_ms,
+				   &status, &detail) != 0) {
+		buf_addf(out, "lost: wait status %d is no end", end->wait_status);
+		return ERRAND_FAILED;
+	}
+	buf_adds(out, errand_text_data(detail, NULL));
+	errand_text_free(detail);
+	return status;
 }
 
 /* Behind what the main process came to: who has outlived it. */
@@ -124,21 +121,23 @@ static void put_incomplete(struct buf *out, const struct run_end *end)
 		buf_adds(out, "kill not proved: there is no /proc");
 }
 
-static void put_killed(struct buf *out, const struct run_end *end)
+static int put_killed(struct buf *out, const struct run_end *end)
 {
-	if (is_incomplete(end))
-		put_incomplete(out, end);
-	else
-		put_wait_status(out, end->wait_status);
+	if (!is_incomplete(end))
+		return put_process(out, end);
+	put_incomplete(out, end);
+	return ERRAND_KILLED;
 }
 
-static void put_timed_out(struct buf *out, const struct run_end *end)
+static int put_timed_out(struct buf *out, const struct run_end *end)
 {
-	buf_addf(out, "timed out after %lldms", (long long)end->deadline_ms);
-	if (!is_incomplete(end))
-		return;
-	buf_adds(out, ", ");
-	put_incomplete(out, end);
+	int status = put_process(out, end);
+
+	if (is_incomplete(end)) {
+		buf_adds(out, ", ");
+		put_incomplete(out, end);
+	}
+	return status;
 }
 
 /* A path in a reason may hold anything. */
@@ -154,21 +153,18 @@ static void put_one_line(struct buf *out, const char *text)
 
 int bash_outcome(const struct run_end *end, struct buf *ret_detail)
 {
+	int status;
+
 	switch (end->cause) {
 	case RUN_EXIT:
-		put_wait_status(ret_detail, end->wait_status);
-		put_left(ret_detail, end);
-		return ERRAND_COMPLETED;
 	case RUN_SIGNAL:
-		put_wait_status(ret_detail, end->wait_status);
+		status = put_process(ret_detail, end);
 		put_left(ret_detail, end);
-		return ERRAND_KILLED;
+		return status;
 	case RUN_KILL:
-		put_killed(ret_detail, end);
-		return ERRAND_KILLED;
+		return put_killed(ret_detail, end);
 	case RUN_DEADLINE:
-		put_timed_out(ret_detail, end);
-		return ERRAND_KILLED;
+		return put_timed_out(ret_detail, end);
 	case RUN_NOT_STARTED:
 		put_one_line(ret_detail, end->why);
 		return ERRAND_FAILED;

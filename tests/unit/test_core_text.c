@@ -463,3 +463,13 @@ TEST(the_library_tells_its_version)
 	CHECK_INT(errand_abi(), ERRAND_ABI);
 	CHECK(strchr(errand_version(), '.') != NULL);
 }
+
+TEST(the_library_tells_what_it_has)
+{
+	CHECK_INT(errand_has("consumed"), 1);
+	CHECK_INT(errand_has("wake"), 1);
+	CHECK_INT(errand_has("telepathy"), 0);
+	CHECK_INT(errand_has("wak"), 0);
+	CHECK_INT(errand_has(""), 0);
+	CHECK_INT(errand_has(NULL), 0);
+}

@@ -113,6 +113,82 @@ TEST(d6_returns_in_any_order_lose_nothing)
 	CHECK_STR(read_text(w), "one\ntwo\n");
 }
 
+static void on_consumed(void *ud, errand_task t, uint64_t upto)
+{
+	const struct work *w = ud;
+
+	CHECK_INT(t, w->task);
+	CHECK_INT(errand_settle(core.host, t, ERRAND_KILLED, NULL, 0, NULL, 0),
+		  ERRAND_EREENTER); /* PURE */
+	logf_("consumed %d;", (int)upto);
+}
+
+static struct work *start_consuming(void)
+{
+	struct errand_task_spec s;
+
+	fresh();
+	s = spec(core.alice, STREAM);
+	s.producer.consumed = on_consumed;
+	CHECK_INT(try_start(&s), 0);
+	(void)logged();
+	return &core.work[0];
+}
+
+TEST(a_producer_hears_of_bytes_that_were_delivered)
+{
+	struct work *w = start_consuming();
+
+	emit(w, "one\n");
+	(void)read_text(w);
+	CHECK_STR(logged(), "");
+	commit(lease);
+	CHECK_STR(logged(), "consumed 4;");
+	emit(w, "two\n");
+	(void)read_text(w);
+	give_back(lease);
+	CHECK_STR(logged(), "");
+	CHECK_STR(read_text(w), "two\n");
+	commit(lease);
+	CHECK_STR(logged(), "consumed 8;");
+	CHECK_STR(read_text(w), "");
+}
+
+TEST(what_an_earlier_lease_may_return_is_not_consumed)
+{
+	struct work *w = start_consuming();
+	errand_lease first;
+
+	emit(w, "one\n");
+	(void)read_text(w);
+	first = lease;
+	emit(w, "two\n");
+	(void)read_text(w);
+	commit(lease);
+	CHECK_STR(logged(), "");
+	commit(first);
+	CHECK_STR(logged(), "consumed 8;");
+}
+
+TEST(what_a_later_lease_may_return_is_not_consumed)
+{
+	struct work *w = start_consuming();
+	errand_lease first, second;
+
+	emit(w, "one\n");
+	(void)read_text(w);
+	first = lease;
+	emit(w, "two\n");
+	(void)read_text(w);
+	second = lease;
+	give_back(first);
+	CHECK_STR(read_text(w), "one\ntwo\n");
+	commit(lease);
+	CHECK_STR(logged(), "consumed 4;");
+	give_back(second);
+	CHECK_STR(read_text(w), "two\n");
+}
+
 TEST(d6_a_terminal_read_reports_when_it_is_delivered)
 {
 	struct work *w;
