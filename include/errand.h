@@ -86,7 +86,7 @@ ERRAND_API uint32_t errand_abi(void);        /* of the library that was loaded *
 ERRAND_API const char *errand_version(void); /* "1.2.3" */
 /*
  * [any] Does the library that was loaded have @feature? 1 or 0; to be asked by programs that also
- * run with older ones. So far: "consumed", "journal", "mailbox", "on-abort",
+ * run with older ones. So far: "consumed", "journal", "limits", "mailbox", "on-abort",
  * "policies", "process-outcome", "scopes", "turns", "wake".
  */
 ERRAND_API int errand_has(const char *feature);
@@ -198,6 +198,30 @@ struct errand_host_options {
 	void (*dealloc)(void *mem_ud, void *p);
 	void *mem_ud;
 	void (*oom)(void *mem_ud, size_t n); /* must not return; NULL: abort() */
+	/*
+	 * Maxima other than the usual, for what comes from outside: {"argsBytes":65536}. More than
+	 * that is ELIMIT, and the error names it, unless the line says "cut". EREFUSED: a name
+	 * that is not here, a number out of its range, or a jsonBytes that is too small.
+	 *
+	 *   name             usual     least   most        of what
+	 *   argsBytes        16777216   1024   67108864    arguments of a call; a message; the
+	 *                                                  reason of a kill or a turn's end
+	 *   labelBytes        1048576     64    1048576    a task's kind, its label
+	 *   definitionBytes   1048576   4096    1048576    a tool's name, description, schema; a
+	 *                                                  session id, a section's name, a filter
+	 *   detailBytes         65536     64    1048576    the detail of an end: cut
+	 *   resultBytes       8388608   1024   67108864    the text of one read; the output of an
+	 *                                                  end: cut; a section's text
+	 *   jsonBytes        67108864   as     1073741824  any other JSON: an answer, what a text
+	 *                               usual              maker writes, an event, a log; 8 times
+	 *                                                  resultBytes, 4 times argsBytes at least
+	 *   nesting              1024     16       1024    levels of arrays and objects, in
+	 *                                                  arguments, answers, messages, schemas
+	 *   tasks             1000000      1    1000000000 records at once
+	 *
+	 * Fixed: the text of an error, 1 MiB, cut.
+	 */
+	errand_str limits_json;
 };
 
 /* EARG: a bad size or abi. EJSON, EREFUSED: config_json. */

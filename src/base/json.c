@@ -251,7 +251,7 @@ static int parse_patched(const char *text, size_t len, json_t **ret, json_error_
 	return *ret ? -ERR_LOSSY : -ERR_FORMAT;
 }
 
-static bool too_deep(const char *text, size_t len)
+static bool too_deep(const char *text, size_t len, size_t levels)
 {
 	struct scan s = {text, text + len};
 	size_t depth = 0;
@@ -263,7 +263,7 @@ static bool too_deep(const char *text, size_t len)
 			skip_string(&s);
 			continue;
 		}
-		if ((c == '[' || c == '{') && ++depth > MAX_JSON_NESTING)
+		if ((c == '[' || c == '{') && ++depth > levels)
 			return true;
 		if ((c == ']' || c == '}') && depth > 0)
 			depth--;
@@ -274,6 +274,12 @@ static bool too_deep(const char *text, size_t len)
 
 int js_parse(const char *text, size_t len, struct js **ret, struct err *err)
 {
+	return js_parse_within(text, len, MAX_JSON_NESTING, ret, err);
+}
+
+int js_parse_within(const char *text, size_t len, size_t levels, struct js **ret,
+		    struct err *err)
+{
 	json_error_t e;
 	json_t *root;
 	int rc = 0;
@@ -281,9 +287,8 @@ int js_parse(const char *text, size_t len, struct js **ret, struct err *err)
 	/* Nowhere in JSON; the library passes over one behind a number. */
 	if (memchr(text, 0, len))
 		return err_set(err, ERR_FORMAT, "a NUL byte");
-	if (too_deep(text, len))
-		return err_set(err, ERR_FORMAT, "nested deeper than %d levels",
-			       MAX_JSON_NESTING);
+	if (too_deep(text, len, levels))
+		return err_set(err, ERR_FORMAT, "nested deeper than %zu levels", levels);
 	/* A seed of our own: the library would open /dev/urandom for one. */
 	json_object_seed((size_t)(uintptr_t)&e | 1);
 	root = json_loadb(text, len, LOAD_FLAGS, &e);

@@ -37,6 +37,9 @@ enum js_type {
  */
 int js_parse(const char *text, size_t len, struct js **ret, struct err *err)
 	__attribute__((warn_unused_result));
+/* The same with at most so many @levels of arrays and objects: MAX_JSON_NESTING, or less. */
+int js_parse_within(const char *text, size_t len, size_t levels, struct js **ret,
+		    struct err *err) __attribute__((warn_unused_result));
 void js_free(struct js *root); /* NULL is fine */
 /* True if -0 stands somewhere in the tree: no JSON number comes back as it went (D16). */
 bool js_has_negative_zero(const struct js *j);

@@ -95,10 +95,10 @@ static int take_session(errand_host *h, const struct errand_agent_options *o,
 
 	if (!o->session.ptr || str_length(o->session.ptr, o->session.len) == 0)
 		return error_make(ret_err, &h->mem, ERRAND_EARG, "bad agent options");
-	rc = str_in(&h->mem, o->session.ptr, o->session.len, MAX_LABEL, &id);
+	rc = str_in(&h->mem, o->session.ptr, o->session.len, h->max.definition, &id);
 	if (rc != 0)
 		return error_make(ret_err, &h->mem, rc, "session id is over %zu bytes",
-				  MAX_LABEL);
+				  h->max.definition);
 	*ret = session_get(h, &id);
 	if (!(*ret)->registered || (o->flags & ERRAND_AGENT_UNREGISTERED))
 		return 0;

@@ -64,7 +64,7 @@ static void post(errand_host *h, struct call *c)
 		outcome_finish(h, c);
 		return;
 	}
-	buf_init_mem(&result, MAX_JSON_TEXT * 2, &h->mem);
+	buf_init_mem(&result, h->max.json * 2, &h->mem);
 	outcome_put(&result, c);
 	str_free(&h->mem, &c->answer);
 	c->answer = str_of_buf(&result);
@@ -196,7 +196,7 @@ static void succeed(errand_host *h, struct call *c, struct js *tree, bool is_mem
 /* A listener's own answer, or what it passed on. */
 static void take_result(errand_host *h, struct call *c)
 {
-	struct js *j = outcome_parse(c);
+	struct js *j = outcome_parse(h, c);
 
 	if (!js_is_true(js_get(j, "isError"))) {
 		succeed(h, c, j, true);
@@ -224,7 +224,7 @@ static void around_done(errand_host *h, struct call *c)
 		outcome_fail(h, c, e);
 		post(h, c);
 	} else {
-		succeed(h, c, outcome_parse(c), false);
+		succeed(h, c, outcome_parse(h, c), false);
 	}
 }
 
@@ -376,11 +376,11 @@ static void args_as_string(errand_host *h, struct call *c)
 {
 	struct buf b;
 
-	buf_init_mem(&b, MAX_ARGS * 6 + 2, &h->mem);
+	buf_init_mem(&b, h->max.args * 6 + 2, &h->mem);
 	(void)js_put_string(&b, c->args.ptr, c->args.len);
 	str_free(&h->mem, &c->args);
 	c->args = str_of_buf(&b);
-	(void)!js_parse(c->args.ptr, c->args.len, &c->tree, NULL);
+	(void)!js_parse_within(c->args.ptr, c->args.len, h->max.nesting, &c->tree, NULL);
 }
 
 /* D16: the tree is there only if the arguments are lossless JSON. */
@@ -390,7 +390,7 @@ static bool parse_args(errand_host *h, struct call *c)
 
 	if (c->flags & ERRAND_ARGS_NOT_JSON)
 		return false;
-	rc = js_parse(c->args.ptr, c->args.len, &c->tree, NULL);
+	rc = js_parse_within(c->args.ptr, c->args.len, h->max.nesting, &c->tree, NULL);
 	if (rc == -ERR_FORMAT)
 		args_as_string(h, c);
 	if (rc == -ERR_LOSSY || js_has_negative_zero(c->tree)) {

@@ -84,20 +84,21 @@ static struct call *call_alloc(errand_host *h, const struct errand_call_options 
 static int take_strings(errand_host *h, struct call *c, const struct errand_call_options *o,
 			errand_error **ret_err)
 {
-	int rc = str_in(&h->mem, o->tool.ptr, o->tool.len, MAX_LABEL, &c->tool_name);
+	int rc = str_in(&h->mem, o->tool.ptr, o->tool.len, h->max.definition,
+			&c->tool_name);
 
 	if (rc != 0)
 		return error_make(ret_err, &h->mem, rc, "tool name is over %zu bytes",
-				  MAX_LABEL);
+				  h->max.definition);
 	if (!o->args.ptr || str_length(o->args.ptr, o->args.len) == 0) {
 		c->args = str_dup(&h->mem, "{}", 2);
 		return 0;
 	}
 	/* As it is: what is ill-formed there is no JSON. */
 	c->args.len = str_length(o->args.ptr, o->args.len);
-	if (c->args.len > MAX_ARGS)
+	if (c->args.len > h->max.args)
 		return error_make(ret_err, &h->mem, ERRAND_ELIMIT,
-				  "args are over %zu bytes", MAX_ARGS);
+				  "args are over %zu bytes", h->max.args);
 	c->args.ptr = mem_try(&h->mem, c->args.len + 1);
 	if (!c->args.ptr)
 		return error_no_memory(ret_err, &h->mem);

@@ -61,7 +61,8 @@ static bool are_valid(const errand_host *h, const struct tool *t, errand_str arg
 {
 	struct js *j = NULL;
 	struct buf why;
-	bool is_valid = js_parse(args.ptr, args.len, &j, NULL) == 0 &&
+	bool is_valid = js_parse_within(args.ptr, args.len, h->max.nesting, &j, NULL) ==
+				0 &&
 			!js_has_negative_zero(j);
 
 	buf_init_mem(&why, MAX_ERROR_TEXT, &h->mem);
@@ -108,9 +109,9 @@ int errand_card(errand_host *h, errand_agent agent, const char *tool, const char
 		return ERRAND_EGONE;
 	if (!args.ptr || args.len == 0)
 		args = (errand_str){"{}", 2};
-	if (args.len > MAX_ARGS)
+	if (args.len > h->max.args)
 		return error_make(ret_err, &h->mem, ERRAND_ELIMIT,
-				  "args are over %zu bytes", MAX_ARGS);
+				  "args are over %zu bytes", h->max.args);
 	t = tool_find(h, a, tool, strlen(tool));
 	rc = t && t->card && are_valid(h, t, args) ? make(h, t, args, &card, ret_err) : 0;
 	if (rc == 0)

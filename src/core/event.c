@@ -155,7 +155,7 @@ int errand_event_failed(errand_host *h, errand_reg self, errand_task task,
 	    (task != 0 && !(t = object_get(h, task, OBJ_TASK))))
 		return ERRAND_EGONE;
 	if (t) {
-		buf_init_mem(&id, MAX_JSON_TEXT, &h->mem);
+		buf_init_mem(&id, h->max.json, &h->mem);
 		task_put_id(&id, t);
 		subject = str_of_buf(&id);
 	}

@@ -183,7 +183,7 @@ static void make_readable(errand_host *h, struct call *c)
 	if (!c->is_raw)
 		return;
 	c->is_raw = false;
-	buf_init_mem(&b, MAX_JSON_TEXT * 2, &h->mem);
+	buf_init_mem(&b, h->max.json * 2, &h->mem);
 	if (c->error) {
 		outcome_fail(h, c, error_copy(&h->mem, c->error));
 		outcome_put(&b, c);
@@ -292,7 +292,7 @@ int errand_answer(errand_host *h, errand_frame id, const char *json, size_t len)
 		say(h, f);
 		return 0;
 	}
-	buf_init_mem(&copy, MAX_JSON_TEXT, &h->mem);
+	buf_init_mem(&copy, h->max.json, &h->mem);
 	rc = rc_of_base(buf_add(&copy, json, str_length(json, len)));
 	if (rc != 0) {
 		buf_release(&copy);

@@ -103,7 +103,9 @@ int errand_host_new(const struct errand_host_options *o, errand_host **ret,
 		return rc;
 	}
 	h = host_alloc(&own);
-	rc = read_config(h, own.config_json, ret_err);
+	rc = maxima_read(&h->mem, own.limits_json, &h->max, ret_err);
+	if (rc == 0)
+		rc = read_config(h, own.config_json, ret_err);
 	if (rc != 0) {
 		errand_host_free(h);
 		return rc;

@@ -18,7 +18,7 @@ void inbox_announce(errand_host *h, const struct agent *a, const char *word,
 
 	if (!d)
 		return;
-	buf_init_mem(&b, MAX_JSON_TEXT, &h->mem);
+	buf_init_mem(&b, h->max.json, &h->mem);
 	(void)buf_addf(&b, "{\"event\":\"%s\",\"message\":", word);
 	(void)buf_add(&b, m->json.ptr, m->json.len);
 	(void)buf_addf(&b, ",\"target\":\"%s\"", target_word(m->target));

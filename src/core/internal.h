@@ -28,6 +28,7 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "core/maxima.h"
 #include "core/names.h"
 #include "core/oneline.h"
 #include "core/text.h"
@@ -132,6 +133,7 @@ enum unowned_access {
 
 struct errand_host {
 	struct mem mem;
+	struct maxima max;
 	int64_t mono_ms, wall_ms;
 	bool has_run;        /* before that there is no time */
 	int64_t owner_limit; /* live tasks of one owner; 0: none (D9) */
@@ -174,6 +176,7 @@ struct errand_mailbox {
 	void *ud;
 	errand_destroy_fn destroy;
 	struct mem mem; /* the mailbox outlives the host */
+	struct maxima max;
 };
 
 /* ---- agents ---- */
@@ -397,7 +400,7 @@ struct signal {
 	struct object obj;
 	bool raised, is_of_call;
 	struct list waiters;
-	struct list watches; /* who is to be told */
+	struct list watches;             /* who is to be told */
 	struct list children, in_parent; /* the signals of calls */
 };
 
@@ -744,7 +747,8 @@ void outcome_fail(errand_host *h, struct call *c, errand_error *e); /* takes @e 
 void outcome_fail_text(errand_host *h, struct call *c, const char *message,
 		       const char *name, const char *code);
 void outcome_forget(errand_host *h, struct call *c);
-struct js *outcome_parse(const struct call *c); /* c->answer; NULL: no lossless JSON */
+struct js *outcome_parse(const errand_host *h,
+			 const struct call *c); /* c->answer; NULL: no lossless JSON */
 /* Take the value that stands in c->answer, or in its member "value". @tree is what was parsed
  * of it, and taken. False: it is not valid under the tool's schema, and the call has failed. */
 bool outcome_take_value(errand_host *h, struct call *c, struct js *tree, bool is_member);

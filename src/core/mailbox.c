@@ -129,6 +129,7 @@ int errand_mailbox_new(errand_host *h, void (*wake)(void *ud), void *ud,
 	}
 	m = mem_new(&h->mem, sizeof(*m));
 	m->mem = h->mem;
+	m->max = h->max;
 	m->wake = wake;
 	m->ud = ud;
 	m->destroy = destroy;
@@ -247,9 +248,9 @@ int errand_post_settle(errand_mailbox *m, errand_task t, int status, const char 
 		return ERRAND_EARG;
 	l = letter_new(m, t);
 	l->status = status;
-	rc = take_cut(&m->mem, detail, detail_len, MAX_DETAIL, &l->first);
+	rc = take_cut(&m->mem, detail, detail_len, m->max.detail, &l->first);
 	if (rc == 0)
-		rc = take_cut(&m->mem, output, output_len, MAX_RESULT, &l->second);
+		rc = take_cut(&m->mem, output, output_len, m->max.result, &l->second);
 	if (rc == 0)
 		return errand_post(m, settle, l, letter_free);
 	letter_free(l);
@@ -272,7 +273,7 @@ int errand_post_answer(errand_mailbox *m, errand_frame f, const char *json, size
 	if (!m || !json)
 		return ERRAND_EARG;
 	l = letter_new(m, f);
-	rc = str_in(&m->mem, json, len, MAX_JSON_TEXT, &l->first);
+	rc = str_in(&m->mem, json, len, m->max.json, &l->first);
 	if (rc == 0)
 		return errand_post(m, answer, l, letter_free);
 	letter_free(l);

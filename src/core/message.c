@@ -70,7 +70,7 @@ static struct str members_of(errand_host *h, const struct message *m, struct js_
 	static const char *const keys[] = {"role", "content", "source", "task"};
 	struct buf b;
 
-	buf_init_mem(&b, MAX_JSON_TEXT, &h->mem);
+	buf_init_mem(&b, h->max.json, &h->mem);
 	(void)buf_addc(&b, '{');
 	(void)js_put_member(&b, "id", m->id.ptr, m->id.len);
 	for (size_t i = 0; i < (m->is_notice ? 4 : 3); i++) {
@@ -126,10 +126,10 @@ int message_parse(errand_host *h, const struct agent *a, struct js_span text, bo
 	struct js *j = NULL;
 	int rc;
 
-	if (text.len > MAX_ARGS)
+	if (text.len > h->max.args)
 		return error_make(ret_err, &h->mem, ERRAND_ELIMIT,
-				  "message is over %zu bytes", MAX_ARGS);
-	rc = js_parse(text.ptr, text.len, &j, &err);
+				  "message is over %zu bytes", h->max.args);
+	rc = js_parse_within(text.ptr, text.len, h->max.nesting, &j, &err);
 	if (rc != 0) {
 		js_free(j);
 		return error_make(ret_err, &h->mem, rc_of_parse(rc), "message: %s",
@@ -147,7 +147,7 @@ struct message *message_read(errand_host *h, struct agent *a, const struct js *j
 
 	if (!js_string(js_get(j, "id"), NULL))
 		return NULL;
-	buf_init_mem(&text, MAX_JSON_TEXT, &h->mem);
+	buf_init_mem(&text, h->max.json, &h->mem);
 	(void)js_put_value(&text, j);
 	if (message_parse(h, a, (struct js_span){buf_text(&text), text.len}, true, &m,
 			  NULL) != 0)

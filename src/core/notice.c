@@ -122,8 +122,8 @@ static struct str build_json(errand_host *h, const struct str *id,
 {
 	struct buf out, part;
 
-	buf_init_mem(&out, MAX_JSON_TEXT, &h->mem);
-	buf_init_mem(&part, MAX_JSON_TEXT, &h->mem);
+	buf_init_mem(&out, h->max.json, &h->mem);
+	buf_init_mem(&part, h->max.json, &h->mem);
 	(void)buf_addc(&out, '{');
 	(void)js_put_member(&out, "id", id->ptr, id->len);
 	notice_put_text(&part, t, limit);
@@ -148,7 +148,7 @@ static struct message *notice_new(errand_host *h, const struct task *t)
 	struct task_line line;
 	struct buf id;
 
-	buf_init_mem(&id, MAX_JSON_TEXT, &h->mem);
+	buf_init_mem(&id, h->max.json, &h->mem);
 	task_put_id(&id, t);
 	task_line_of(t, &id, &line);
 	m->is_notice = true;

@@ -82,7 +82,7 @@ void outcome_fail(errand_host *h, struct call *c, errand_error *e)
 	buf_init_mem(&text, MAX_ERROR_TEXT + 16, &h->mem);
 	(void)buf_adds(&text, "Error: ");
 	(void)buf_add(&text, message, len);
-	buf_init_mem(&content, MAX_JSON_TEXT, &h->mem);
+	buf_init_mem(&content, h->max.json, &h->mem);
 	put_text_block(&content, buf_text(&text), text.len);
 	buf_release(&text);
 	c->content = str_of_buf(&content);
@@ -186,11 +186,11 @@ bool outcome_take_value(errand_host *h, struct call *c, struct js *tree, bool is
 	return false;
 }
 
-struct js *outcome_parse(const struct call *c)
+struct js *outcome_parse(const errand_host *h, const struct call *c)
 {
 	struct js *tree = NULL;
 
-	if (js_parse(c->answer.ptr, c->answer.len, &tree, NULL) == 0)
+	if (js_parse_within(c->answer.ptr, c->answer.len, h->max.nesting, &tree, NULL) == 0)
 		return tree;
 	js_free(tree);
 	return NULL;
@@ -214,7 +214,7 @@ int run_maker(errand_host *h, errand_make_fn make, void *ud, errand_str in, stru
 	enum phase before = phase_enter(h, PHASE_PURE);
 	int rc;
 
-	buf_init_mem(&sink.buf, MAX_JSON_TEXT, &h->mem);
+	buf_init_mem(&sink.buf, h->max.json, &h->mem);
 	rc = make(ud, in.ptr, in.len, &sink, e);
 	h->phase = before;
 	if (rc >= 0 && buf_error(&sink.buf))
@@ -234,12 +234,12 @@ static bool render_text(errand_host *h, struct call *c)
 	struct buf text, content;
 	bool is_good;
 
-	buf_init_mem(&text, MAX_JSON_TEXT, &h->mem);
+	buf_init_mem(&text, h->max.json, &h->mem);
 	if (c->tool->put_text)
 		c->tool->put_text(&text, c->value_node);
 	else
 		(void)buf_add(&text, c->value.ptr, c->value.len);
-	buf_init_mem(&content, MAX_JSON_TEXT, &h->mem);
+	buf_init_mem(&content, h->max.json, &h->mem);
 	put_text_block(&content, buf_text(&text), text.len);
 	is_good = !buf_error(&text) && !buf_error(&content);
 	buf_release(&text);
@@ -285,7 +285,7 @@ static void run_finalize(errand_host *h, struct call *c)
 	errand_error *e;
 	int rc;
 
-	buf_init_mem(&in, MAX_JSON_TEXT * 2, &h->mem);
+	buf_init_mem(&in, h->max.json * 2, &h->mem);
 	(void)buf_adds(&in, "{\"args\":");
 	(void)(c->tree ? buf_add(&in, c->args.ptr, c->args.len) : buf_adds(&in, "null"));
 	(void)buf_adds(&in, ",\"result\":");
@@ -325,7 +325,7 @@ static void tell_observers(errand_host *h, const struct call *c, const struct bu
 
 	if (!d)
 		return;
-	buf_init_mem(&b, MAX_JSON_TEXT * 3, &h->mem);
+	buf_init_mem(&b, h->max.json * 3, &h->mem);
 	(void)buf_adds(&b, "{\"call\":");
 	(void)js_put_int(&b, (int64_t)c->obj.id);
 	(void)js_put_member(&b, "tool", c->tool_name.ptr, c->tool_name.len);
@@ -370,7 +370,7 @@ void outcome_finish(errand_host *h, struct call *c)
 		c->tool->last_mile(h, c);
 	if (c->tool && c->tool->finalize)
 		run_finalize(h, c);
-	buf_init_mem(&result, MAX_JSON_TEXT * 2, &h->mem);
+	buf_init_mem(&result, h->max.json * 2, &h->mem);
 	outcome_put(&result, c);
 	if (buf_error(&result)) {
 		buf_clear(&result);

@@ -16,7 +16,7 @@ static void replace_value(errand_host *h, struct call *c)
 				  "tools/post-execute cannot replace the value of a failed "
 				  "result",
 				  NULL, NULL);
-	else if (outcome_take_value(h, c, outcome_parse(c), true))
+	else if (outcome_take_value(h, c, outcome_parse(h, c), true))
 		(void)outcome_render(h, c);
 }
 
@@ -65,7 +65,7 @@ static void block(errand_host *h, struct call *c, const struct js *j, struct js_
 
 	if (js_type(feedback) != JS_ARRAY)
 		blocks = (struct js_span){"[]", 2};
-	buf_init_mem(&message, MAX_JSON_TEXT, &h->mem);
+	buf_init_mem(&message, h->max.json, &h->mem);
 	for (size_t i = 0; i < js_count(feedback); i++) {
 		(void)buf_adds(&message, i ? "\n" : "");
 		put_block_text(&message, js_at(feedback, i));
@@ -84,7 +84,7 @@ void post_apply(errand_host *h, struct call *c)
 
 	if (is_default_answer(c, DEFAULT_POST))
 		return;
-	(void)!js_parse(text.ptr, text.len, &j, NULL);
+	(void)!js_parse_within(text.ptr, text.len, h->max.nesting, &j, NULL);
 	if (js_string_is(js_get(j, "kind"), "accept"))
 		accept(h, c, j, text);
 	else if (js_string_is(js_get(j, "kind"), "block"))

@@ -100,7 +100,7 @@ static int put_all(const errand_host *h, const struct agent *a, const struct js 
 	struct buf one;
 	int rc = 0;
 
-	buf_init_mem(&one, MAX_JSON_TEXT, &h->mem);
+	buf_init_mem(&one, h->max.json, &h->mem);
 	for (size_t i = 0; rc == 0 && i < n; i++) {
 		buf_clear(&one);
 		rc = put_section(h, all[i], variables, &one, ret_err);
@@ -125,7 +125,7 @@ static int parse_variables(const errand_host *h, const char *json, size_t len,
 
 	if (!json)
 		return 0;
-	rc = js_parse(json, str_length(json, len), &j, &err);
+	rc = js_parse_within(json, str_length(json, len), h->max.nesting, &j, &err);
 	if (rc == 0 && js_type(j) == JS_OBJECT) {
 		*ret = j;
 		return 0;
@@ -153,7 +153,7 @@ int errand_prompt(const errand_host *h, errand_agent agent, const char *variable
 	rc = parse_variables(h, variables_json, len, &variables, ret_err);
 	if (rc != 0)
 		return rc;
-	buf_init_mem(&b, MAX_JSON_TEXT, &h->mem);
+	buf_init_mem(&b, h->max.json, &h->mem);
 	rc = put_all(h, a, variables, &b, ret_err);
 	js_free(variables);
 	if (rc == 0)

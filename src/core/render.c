@@ -131,9 +131,9 @@ static void bound_text(errand_host *h, struct call *c, struct fit *f, bool is_ou
 {
 	struct buf status, text, content;
 
-	buf_init_mem(&status, MAX_JSON_TEXT, &h->mem);
-	buf_init_mem(&text, MAX_JSON_TEXT, &h->mem);
-	buf_init_mem(&content, MAX_JSON_TEXT, &h->mem);
+	buf_init_mem(&status, h->max.json, &h->mem);
+	buf_init_mem(&text, h->max.json, &h->mem);
+	buf_init_mem(&content, h->max.json, &h->mem);
 	if (is_output && !c->error)
 		(void)split_output(c->value_node, f, &status);
 	(void)fit_put(&text, f);

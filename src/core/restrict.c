@@ -153,7 +153,8 @@ static int fill(errand_host *h, struct restriction *r, const char *json, size_t 
 		errand_error **ret_err)
 {
 	struct err err = {0};
-	int rc = js_parse(json, str_length(json, len), &r->filter, &err);
+	int rc = js_parse_within(json, str_length(json, len), h->max.nesting, &r->filter,
+				 &err);
 
 	if (rc != 0)
 		return error_make(ret_err, &h->mem, rc_of_parse(rc), "filter: %s", err.msg);
@@ -202,9 +203,9 @@ int errand_restrict(errand_host *h, errand_scope s, const char *filter_json, siz
 	if (!filter_json || !ret)
 		return error_make(ret_err, &h->mem, ERRAND_EARG,
 				  "no filter, or nowhere to answer");
-	if (str_length(filter_json, len) > MAX_LABEL)
+	if (str_length(filter_json, len) > h->max.definition)
 		return error_make(ret_err, &h->mem, ERRAND_ELIMIT,
-				  "filter is over %zu bytes", MAX_LABEL);
+				  "filter is over %zu bytes", h->max.definition);
 	layer = layer_open(h, s, ret_err);
 	if (!layer)
 		return ERRAND_EGONE;

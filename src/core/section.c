@@ -53,15 +53,15 @@ static int refuse_twin(errand_host *h, const struct layer *layer, const struct s
 static int take_strings(errand_host *h, const char *name, errand_str text,
 			struct section *s, errand_error **ret_err)
 {
-	int rc = str_in(&h->mem, name, ERRAND_NUL, MAX_LABEL, &s->name);
+	int rc = str_in(&h->mem, name, ERRAND_NUL, h->max.definition, &s->name);
 
 	if (rc != 0)
 		return error_make(ret_err, &h->mem, rc, "section name is over %zu bytes",
-				  MAX_LABEL);
-	rc = str_in(&h->mem, text.ptr, text.len, MAX_RESULT, &s->text);
+				  h->max.definition);
+	rc = str_in(&h->mem, text.ptr, text.len, h->max.result, &s->text);
 	if (rc != 0)
 		return error_make(ret_err, &h->mem, rc, "section text is over %zu bytes",
-				  MAX_RESULT);
+				  h->max.result);
 	return 0;
 }
 

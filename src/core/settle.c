@@ -89,9 +89,9 @@ int errand_settle(errand_host *h, errand_task t, int status, const char *detail,
 	if (status < ERRAND_COMPLETED || status > ERRAND_FAILED)
 		return ERRAND_EARG;
 	s = settlement_new(h, t, status);
-	rc = take_cut(h, detail, detail_len, MAX_DETAIL, &s->detail);
+	rc = take_cut(h, detail, detail_len, h->max.detail, &s->detail);
 	if (rc == 0)
-		rc = take_cut(h, output, output_len, MAX_RESULT, &s->output);
+		rc = take_cut(h, output, output_len, h->max.result, &s->output);
 	if (rc != 0) {
 		settlement_drop(h, &s->ev);
 		return rc;
@@ -112,7 +112,7 @@ int errand_settle_broken(errand_host *h, errand_task t, const errand_error *why)
 	s->broken = error_copy(&h->mem, why);
 	buf_init_mem(&detail, MAX_ERROR_TEXT * 2, &h->mem);
 	error_put_string(&detail, s->broken);
-	buf_cut(&detail, utf8_head(buf_text(&detail), detail.len, MAX_DETAIL));
+	buf_cut(&detail, utf8_head(buf_text(&detail), detail.len, h->max.detail));
 	s->detail = str_of_buf(&detail);
 	event_queue(h, &s->ev);
 	return 0;

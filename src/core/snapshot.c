@@ -179,7 +179,7 @@ int errand_get(const errand_host *h, const char *id, size_t len, errand_agent ca
 	t = task_find(h, who, id, str_length(id, len), ret_err);
 	if (!t)
 		return ERRAND_EREFUSED;
-	buf_init_mem(&b, MAX_JSON_TEXT, &h->mem);
+	buf_init_mem(&b, h->max.json, &h->mem);
 	task_put_snapshot(&b, t);
 	return text_take(&b, ret_json, ret_err);
 }

@@ -34,11 +34,11 @@ static int check_served(errand_host *h, struct start *s, errand_error **ret_err)
 static int take_word(errand_host *h, const char *what, errand_str in, struct str *ret,
 		     errand_error **ret_err)
 {
-	int rc = str_in(&h->mem, in.ptr, in.len, MAX_LABEL, ret);
+	int rc = str_in(&h->mem, in.ptr, in.len, h->max.label, ret);
 
 	if (rc == ERRAND_ELIMIT)
 		return error_make(ret_err, &h->mem, rc, "task %s is over %zu bytes", what,
-				  MAX_LABEL);
+				  h->max.label);
 	if (rc != 0)
 		return error_no_memory(ret_err, &h->mem);
 	if (ret->len == 0)
@@ -127,9 +127,9 @@ static int check_admission(errand_host *h, struct start *s, errand_error **ret_e
 			"use task_kill to stop an unneeded task, wait for it to "
 			"finish, then retry",
 			(long long)h->owner_limit);
-	if (h->tasks >= MAX_TASKS)
-		return error_make(ret_err, &h->mem, ERRAND_ELIMIT, "over %u tasks",
-				  MAX_TASKS);
+	if (h->tasks >= h->max.tasks)
+		return error_make(ret_err, &h->mem, ERRAND_ELIMIT, "over %zu tasks",
+				  h->max.tasks);
 	return 0;
 }
 
@@ -257,7 +257,7 @@ static int start_checked(errand_host *h, struct start *s, errand_task *ret,
 		*ret = t->obj.id;
 	if (!ret_id_text)
 		return 0;
-	buf_init_mem(&id, MAX_JSON_TEXT, &h->mem);
+	buf_init_mem(&id, h->max.json, &h->mem);
 	task_put_id(&id, t);
 	*ret_id_text = text_of_buf(&id);
 	return 0;

@@ -163,10 +163,10 @@ static void describe_end(errand_host *h, struct dispatch *d, const struct task *
 {
 	struct buf b;
 
-	buf_init_mem(&b, MAX_JSON_TEXT, &h->mem);
+	buf_init_mem(&b, h->max.json, &h->mem);
 	task_put_snapshot(&b, t);
 	d->json = str_of_buf(&b);
-	buf_init_mem(&b, MAX_JSON_TEXT, &h->mem);
+	buf_init_mem(&b, h->max.json, &h->mem);
 	task_put_id(&b, t);
 	d->subject = str_of_buf(&b);
 }
@@ -272,10 +272,10 @@ int errand_kill(errand_host *h, const char *id, size_t len, errand_agent caller,
 	t = task_find(h, who, id, str_length(id, len), ret_err);
 	if (!t)
 		return ERRAND_EREFUSED;
-	rc = str_in(&h->mem, reason, reason_len, MAX_ARGS, &clean);
+	rc = str_in(&h->mem, reason, reason_len, h->max.args, &clean);
 	if (rc != 0)
 		return error_make(ret_err, &h->mem, rc, "reason is over %zu bytes",
-				  MAX_ARGS);
+				  h->max.args);
 	rc = task_kill(h, who, t, clean.ptr, clean.len, &requested, ret_err);
 	str_free(&h->mem, &clean);
 	if (rc == 0 && ret_requested)

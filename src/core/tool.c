@@ -67,14 +67,14 @@ static int take_schema(errand_host *h, const char *what, errand_str text, struct
 {
 	struct err err = {0};
 	const char *trouble;
-	int rc = str_in(&h->mem, text.ptr, text.len, MAX_LABEL, copy);
+	int rc = str_in(&h->mem, text.ptr, text.len, h->max.definition, copy);
 
 	if (rc != 0)
 		return error_make(ret_err, &h->mem, rc, "%s is over %zu bytes", what,
-				  MAX_LABEL);
+				  h->max.definition);
 	if (!copy->ptr)
 		return error_make(ret_err, &h->mem, ERRAND_EARG, "%s is missing", what);
-	rc = js_parse(copy->ptr, copy->len, ret, &err);
+	rc = js_parse_within(copy->ptr, copy->len, h->max.nesting, ret, &err);
 	if (rc != 0)
 		return error_make(ret_err, &h->mem, rc_of_parse(rc), "%s: %s", what,
 				  err.msg);
@@ -89,11 +89,11 @@ static int take_schema(errand_host *h, const char *what, errand_str text, struct
 static int fill(errand_host *h, struct tool *t, const struct errand_tool *o,
 		errand_error **ret_err)
 {
-	int rc = str_in(&h->mem, o->name.ptr, o->name.len, MAX_LABEL, &t->text);
+	int rc = str_in(&h->mem, o->name.ptr, o->name.len, h->max.definition, &t->text);
 
 	if (rc == 0)
-		rc = str_in(&h->mem, o->description.ptr, o->description.len, MAX_LABEL,
-			    &t->description);
+		rc = str_in(&h->mem, o->description.ptr, o->description.len,
+			    h->max.definition, &t->description);
 	if (rc != 0)
 		return error_make(ret_err, &h->mem, rc, "name or description is too long");
 	rc = take_schema(h, "params_schema", o->params_schema, &t->params_text, &t->params,

@@ -51,7 +51,7 @@ static void take_snapshot(errand_host *h, struct waiter *w, const struct task *t
 {
 	struct buf b;
 
-	buf_init_mem(&b, MAX_JSON_TEXT, &h->mem);
+	buf_init_mem(&b, h->max.json, &h->mem);
 	task_put_snapshot(&b, t);
 	w->snapshot = str_of_buf(&b);
 }

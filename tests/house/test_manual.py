@@ -43,5 +43,40 @@ def test_each_line_that_names_functions_says_what_they_do():
             assert after.startswith("\t"), line
 
 
+def limits_of_the_page():
+    """name -> (usual, least, most), from the table under LIMITS."""
+    rows = re.findall(r"^\|  _(\w+)_\n:  (\d+)\n:  (\d+)\n:  (\d+)\n",
+                      text_of("man", "errand.3.scd"), re.M)
+    return {name: tuple(map(int, numbers)) for name, *numbers in rows}
+
+
+def limits_of_the_header():
+    rows = re.findall(r"^\t \*   (\w+) +(\d+) +(\w+) +(\d+) ", text_of("include", "errand.h"),
+                      re.M)
+    return {name: (int(usual), int(usual if least == "as" else least), int(most))
+            for name, usual, least, most in rows}
+
+
+def limits_of_the_code():
+    sizes = {name: eval(value, {"KIB": lambda n: n << 10, "MIB": lambda n: n << 20})
+             for name, value in re.findall(r"^#define (MAX_\w+) ([\w()]+?)u?$",
+                                           text_of("src", "base", "limits.h"), re.M)}
+    sizes.update(KIB=lambda n: n << 10, MIB=lambda n: n << 20)
+    table = re.sub(r"\s+", " ", text_of("src", "core", "maxima.c"))
+    rows = re.findall(r'\{"(\w+)", offsetof\([^)]*\), ([^{}]+?),? ?\}', table)
+    limits = {}
+    for name, numbers in rows:
+        least, usual, most = eval(numbers, dict(sizes))
+        limits[name] = (usual, least, most)
+    return limits
+
+
+def test_the_limits_are_the_same_in_page_header_and_code():
+    code = limits_of_the_code()
+    assert len(code) == 8, code
+    assert limits_of_the_page() == code, (limits_of_the_page(), code)
+    assert limits_of_the_header() == code, (limits_of_the_header(), code)
+
+
 if __name__ == "__main__":
     run_tests(globals())
