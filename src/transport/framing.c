@@ -28,6 +28,28 @@ static void take_back(struct framing *f)
 	f->is_handed_out = false;
 }
 
+void framing_block(struct framing *f, size_t n)
+{
+	f->wanted = n;
+}
+
+static enum frame next_of_block(struct framing *f, const char **data, size_t *len,
+				const char **ret, size_t *ret_len)
+{
+	size_t n = *len < f->wanted ? *len : f->wanted;
+
+	(void)buf_add(&f->carry, *data, n);
+	*data += n;
+	*len -= n;
+	f->wanted -= n;
+	if (f->wanted > 0)
+		return FRAME_NONE;
+	f->is_handed_out = true;
+	*ret = buf_text(&f->carry);
+	*ret_len = f->carry.len;
+	return FRAME_LINE;
+}
+
 enum frame framing_next(struct framing *f, const char **data, size_t *len, const char **ret,
 			size_t *ret_len)
 {
@@ -36,6 +58,8 @@ enum frame framing_next(struct framing *f, const char **data, size_t *len, const
 
 	if (f->is_handed_out)
 		take_back(f);
+	if (f->wanted > 0)
+		return next_of_block(f, data, len, ret, ret_len);
 	*data += end ? n + 1 : n;
 	*len -= end ? n + 1 : n;
 	if (!f->is_skipping && n > buf_room(&f->carry)) {

@@ -14,6 +14,7 @@
 
 struct framing {
 	struct buf carry; /* the beginning of a line whose end has not come yet */
+	size_t wanted;    /* bytes that are still to come of a block */
 	bool is_skipping, is_handed_out;
 };
 
@@ -25,6 +26,8 @@ enum frame {
 
 void framing_init(struct framing *f, size_t max_line);
 void framing_release(struct framing *f);
+/* The next @n bytes, at least 1 and at most the maximum, are as one line. Between lines only. */
+void framing_block(struct framing *f, size_t n);
 /* Take the next line off the front of (*@data, *@len). The line has no newline, and is
  * borrowed until the next call. */
 enum frame framing_next(struct framing *f, const char **data, size_t *len, const char **ret,

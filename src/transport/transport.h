@@ -36,6 +36,9 @@ struct transport_type {
 	bool (*unsend)(struct transport *t, uint64_t token);
 	bool (*is_behind)(const struct transport *t); /* is something waiting? */
 	void (*flush)(struct transport *t);           /* write what the client takes now */
+	void (*hold)(struct transport *t, bool on);   /* hand over no more lines; go on */
+	/* [in line()] The next @n bytes, at least 1, come as one line, whatever is in them. */
+	void (*block)(struct transport *t, size_t n);
 	/* Stop and free; the memory goes when the loop has run once more. */
 	void (*close)(struct transport *t);
 };

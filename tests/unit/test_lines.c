@@ -91,6 +91,27 @@ TEST(release_leaves_nothing)
 	CHECK_INT(framing.carry.len, 0);
 }
 
+/* ---- blocks ---- */
+
+TEST(a_block_is_so_many_bytes_whatever_they_are)
+{
+	begin();
+	framing_block(&framing, 5);
+	feed("a\n\nb\nrest\n", 10);
+	CHECK_STR(seen, "<a\n\nb\n><rest>");
+}
+
+TEST(a_block_may_come_byte_by_byte)
+{
+	begin();
+	feed("line\n", 5);
+	framing_block(&framing, 3);
+	for (const char *p = "x\nynext\n"; *p; p++)
+		feed(p, 1);
+	CHECK_STR(seen, "<line><x\ny><next>");
+	CHECK_INT(framing.carry.len, 0);
+}
+
 /* ---- the queue ---- */
 
 static struct queue queue;
