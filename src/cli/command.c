@@ -4,6 +4,7 @@
 #include <string.h>
 
 const struct command *const commands[] = {
+	&command_daemon,
 	&command_mcp,
 	NULL,
 };

@@ -34,6 +34,7 @@ struct command {
 
 #define MAX_OPTIONS 16
 
+extern const struct command command_daemon;
 extern const struct command command_mcp;
 extern const struct command *const commands[]; /* up to NULL */
 

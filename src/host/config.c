@@ -40,6 +40,10 @@ static const struct key keys[] = {
 	KEY(bash, grace_ms, 3000, 0, DAY_MS),
 	KEY(bash, log_head, INT64_C(16) << 20, 0, TIB),
 	KEY(bash, log_tail, INT64_C(48) << 20, 0, TIB),
+	KEY(sessions, grace_s, 60, 0, INT32_MAX),
+	KEY(sessions, keep_for_s, 604800, 0, INT32_MAX),
+	KEY(daemon, idle_s, 600, 0, INT32_MAX),
+	KEY(daemon, contained_clients, 0, 0, 1),
 	KEY_AS(wait, default_ms, 30000, 1, INT32_MAX, wait_default_ms),
 	KEY_AS(wait, max_ms, 600000, 1, INT32_MAX, wait_max_ms),
 };

@@ -18,6 +18,9 @@ struct config {
 	int64_t foreground_ms, grace_ms;
 	int64_t log_head, log_tail;
 	int64_t wait_default_ms, wait_max_ms;
+	int64_t grace_s, keep_for_s; /* of sessions without and with a name */
+	int64_t idle_s; /* of a daemon without clients and live tasks; 0: for ever */
+	int64_t contained_clients; /* 1: from namespaces of their own, too */
 	char **withheld; /* names that a task's environment does not get; NULL-terminated */
 };
 

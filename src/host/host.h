@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * host.h - the wiring: one loop that ties core, processes and a client together.
- *
- *      client -- transport -- mcp --.
- *                                  core -- bash -- run -- errand-shim
- *      timer, signals --- turn -----'
- *
- * All of it is driven by turn(): the core runs until it has nothing to do, replies leave,
- * and only then are new processes spawned. So an id is on its way before its process is.
+ * host.h - a host, inside a client or as a process of its own. What it is made of: internal.h.
  */
 #pragma once
 
 #include <stdbool.h>
+
+struct host;
+
+/* In the state folder: where a daemon listens. */
+#define HOST_SOCKET "host.sock"
 
 struct host_options {
 	const char *state;   /* --state; NULL: ERRAND_STATE, else the default */
@@ -21,3 +19,5 @@ struct host_options {
 
 /* Serve one MCP client on stdin and stdout until it leaves. Returns the exit code. */
 int host_serve_stdio(const struct host_options *o);
+/* Serve the clients that come through the socket of @state's folder. Returns the exit code. */
+int host_serve_daemon(const char *state);

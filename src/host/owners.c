@@ -5,16 +5,25 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/json.h"
 #include "base/limits.h"
 
 /* Each name that a client makes up costs an agent that lives as long as the host. */
 #define MAX_OWNERS 10000u
 
+/* How often it is looked whether a task that keeps a name has ended. */
+#define LOOK_MS INT64_C(600000)
+
 struct owner {
 	struct list node;
 	struct owner *chain; /* of one hash */
+	uint64_t hash;
+	struct owners *owners; /* NULL: they are gone */
 	struct buf name;
 	errand_agent agent;
+	size_t clients; /* connected now */
+	int64_t due_ms; /* to be disposed of then, if nobody comes; INT64_MAX: never */
+	bool is_ending;
 };
 
 static uint64_t hash_of(const char *s, size_t len)
@@ -48,36 +57,205 @@ static struct owner *find_name(const struct owners *o, uint64_t hash, const char
 	return w;
 }
 
-int owners_agent(struct owners *o, const char *name, size_t len, errand_agent *ret,
-		 struct err *err)
+static void chain_remove(struct owners *o, struct owner *w)
+{
+	struct owner *first = map_get(&o->by_name, w->hash), **at = &first;
+
+	while (*at && *at != w)
+		at = &(*at)->chain;
+	if (*at)
+		*at = w->chain;
+	if (first)
+		map_put(&o->by_name, w->hash, first);
+	else
+		map_del(&o->by_name, w->hash);
+}
+
+static void owner_free(struct owner *w)
+{
+	buf_release(&w->name);
+	mem_free(NULL, w);
+}
+
+/* ---- coming and going ---- */
+
+static bool is_made_up(const struct owner *w)
+{
+	return w->name.len > 0 && *w->name.data == '~';
+}
+
+/* Somebody was there just now. */
+static void touch(struct owners *o, struct owner *w, int64_t mono_ms)
+{
+	int64_t stay = is_made_up(w) ? o->grace_ms : o->keep_ms;
+
+	w->due_ms = w->clients > 0 || stay == 0 ? INT64_MAX : mono_ms + stay;
+}
+
+/* NULL: there can be no more. */
+static struct owner *add(struct owners *o, uint64_t hash, const char *name, size_t len,
+			 struct err *err)
 {
 	struct errand_agent_options a = {.size = sizeof(a), .session = {name, len}};
-	uint64_t hash = hash_of(name, len);
-	struct owner *w = find_name(o, hash, name, len);
 	errand_error *e = NULL;
 	errand_agent agent;
+	struct owner *w = NULL;
 
-	if (w) {
-		*ret = w->agent;
-		return 0;
+	if (o->count >= MAX_OWNERS) {
+		(void)err_set(err, ERR_LIMIT, "there are %u owners already", MAX_OWNERS);
+		return NULL;
 	}
-	if (o->count >= MAX_OWNERS)
-		return err_set(err, ERR_LIMIT, "there are %u owners already", MAX_OWNERS);
 	if (errand_agent_new(o->host, &a, &agent, &e) < 0) {
-		(void)err_set(err, ERR_ARG, "%.200s", errand_error_message(e, NULL));
+		(void)err_set(err, ERR_LIMIT, "%.200s", errand_error_message(e, NULL));
 		errand_error_free(e);
-		return -ERR_ARG;
+		return NULL;
 	}
 	w = mem_new(NULL, sizeof(*w));
 	buf_init(&w->name, MAX_LABEL);
 	buf_add(&w->name, name, len);
 	w->agent = agent;
+	w->hash = hash;
+	w->owners = o;
 	w->chain = map_get(&o->by_name, hash);
 	list_add(&o->all, &w->node);
 	map_put(&o->by_name, hash, w);
 	o->count++;
-	*ret = agent;
+	return w;
+}
+
+static int get(struct owners *o, const char *name, size_t len, int64_t mono_ms,
+	       struct owner **ret, struct err *err)
+{
+	uint64_t hash = hash_of(name, len);
+	struct owner *w = find_name(o, hash, name, len);
+
+	if (!w)
+		w = add(o, hash, name, len, err);
+	if (!w)
+		return -ERR_LIMIT;
+	if (w->is_ending)
+		return err_set(err, ERR_STATE,
+			       "the session '%.100s' is just ending: try again", name);
+	touch(o, w, mono_ms);
+	*ret = w;
 	return 0;
+}
+
+int owners_agent(struct owners *o, const char *name, size_t len, int64_t mono_ms,
+		 errand_agent *ret, struct err *err)
+{
+	struct owner *w = NULL;
+	int rc = get(o, name, len, mono_ms, &w, err);
+
+	if (rc == 0)
+		*ret = w->agent;
+	return rc;
+}
+
+int owners_enter(struct owners *o, const char *name, size_t len, int64_t mono_ms,
+		 struct err *err)
+{
+	struct owner *w = NULL;
+	int rc = get(o, name, len, mono_ms, &w, err);
+
+	if (rc < 0)
+		return rc;
+	w->clients++;
+	touch(o, w, mono_ms);
+	return 0;
+}
+
+void owners_leave(struct owners *o, const char *name, size_t len, int64_t mono_ms)
+{
+	struct owner *w = find_name(o, hash_of(name, len), name, len);
+
+	if (!w || w->clients == 0)
+		return;
+	w->clients--;
+	touch(o, w, mono_ms);
+}
+
+/* ---- the end of one ---- */
+
+static void put_live(void *ud, struct js_span task)
+{
+	struct js_span status = js_member(task, "status");
+	bool *found = ud;
+
+	*found = *found || (status.len > 2 && (memcmp(status.ptr, "\"ru", 3) == 0 ||
+					       memcmp(status.ptr, "\"st", 3) == 0));
+}
+
+static bool has_live_tasks(const struct owner *w)
+{
+	errand_text *json = NULL;
+	struct js_span all;
+	bool found = false;
+
+	if (errand_list(w->owners->host, w->agent, &json, NULL) < 0)
+		return false;
+	all.ptr = errand_text_data(json, &all.len);
+	js_each(all, put_live, &found);
+	errand_text_free(json);
+	return found;
+}
+
+static void on_disposed(void *ud, errand_host *h)
+{
+	struct owner *w = ud;
+
+	(void)h;
+	if (!w->owners)
+		return;
+	chain_remove(w->owners, w);
+	w->owners->count--;
+	list_del(&w->node);
+	w->owners = NULL;
+}
+
+static void on_forgotten(void *ud)
+{
+	struct owner *w = ud;
+
+	w->is_ending = false;
+	if (!w->owners)
+		owner_free(w);
+}
+
+static void dispose(struct owner *w)
+{
+	w->due_ms = INT64_MAX;
+	w->is_ending = true;
+	if (errand_agent_dispose(w->owners->host, w->agent, on_disposed, w, on_forgotten,
+				 NULL) < 0)
+		w->is_ending = false;
+}
+
+int64_t owners_deadline(const struct owners *o)
+{
+	int64_t due = INT64_MAX;
+
+	for (struct list *n = o->all.next; n != &o->all; n = n->next) {
+		const struct owner *w = list_entry(n, struct owner, node);
+
+		due = w->due_ms < due ? w->due_ms : due;
+	}
+	return due;
+}
+
+void owners_tick(struct owners *o, int64_t mono_ms)
+{
+	list_each(node, &o->all)
+	{
+		struct owner *w = list_entry(node, struct owner, node);
+
+		if (w->due_ms > mono_ms)
+			continue;
+		if (!is_made_up(w) && has_live_tasks(w))
+			w->due_ms = mono_ms + LOOK_MS;
+		else
+			dispose(w);
+	}
 }
 
 void owners_release(struct owners *o)
@@ -86,8 +264,10 @@ void owners_release(struct owners *o)
 	{
 		struct owner *w = list_entry(node, struct owner, node);
 
-		buf_release(&w->name);
-		mem_free(NULL, w);
+		w->owners = NULL;
+		list_del(node);
+		if (!w->is_ending)
+			owner_free(w);
 	}
 	map_release(&o->by_name);
 	owners_init(o);

@@ -1,8 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* owners.h - whose calls these are: a name, and the agent that it stands for. */
+/*
+ * owners.h - whose calls these are: a name, the agent that it stands for, and how long it stays.
+ *
+ * A name is kept as long as a client is connected under it, and then for a time: short for one
+ * that the host has made up for a client without a name (it begins with '~'), long for one that
+ * was given. After that its agent is disposed of, which ends its tasks; one with a name goes
+ * only when none of them lives.
+ */
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/list.h"
 #include "base/map.h"
@@ -12,7 +20,8 @@ struct err;
 
 struct owners {
 	errand_host *host;
-	struct list all; /* struct owner */
+	int64_t grace_ms, keep_ms; /* 0: for ever */
+	struct list all;           /* struct owner */
 	struct map by_name;
 	size_t count;
 };
@@ -20,6 +29,15 @@ struct owners {
 void owners_init(struct owners *o); /* then set .host */
 void owners_release(struct owners *o);
 
-/* The agent of @name, made when it is new. ERR_LIMIT: too many. */
-int owners_agent(struct owners *o, const char *name, size_t len, errand_agent *ret,
+/* The agent of @name, made when it is new. ERR_LIMIT: too many. ERR_STATE: it is just being
+ * disposed of. */
+int owners_agent(struct owners *o, const char *name, size_t len, int64_t mono_ms,
+		 errand_agent *ret, struct err *err) __attribute__((warn_unused_result));
+/* A client is connected under @name, or is not any more. */
+int owners_enter(struct owners *o, const char *name, size_t len, int64_t mono_ms,
 		 struct err *err) __attribute__((warn_unused_result));
+void owners_leave(struct owners *o, const char *name, size_t len, int64_t mono_ms);
+
+/* When owners_tick() has something to do; INT64_MAX: never. */
+int64_t owners_deadline(const struct owners *o);
+void owners_tick(struct owners *o, int64_t mono_ms);

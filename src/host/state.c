@@ -67,16 +67,20 @@ static int check_private(int fd, const char *path, struct err *err)
 	return 0;
 }
 
-static int make_private(const char *path, struct err *err)
+static int make_private(const char *path, int *ret_fd, struct err *err)
 {
 	autoclose int fd = -1;
+	int rc;
 
 	if (mkdir(path, 0700) < 0 && errno != EEXIST)
 		return err_sys(err, errno, "cannot make '%s'", path);
 	fd = open(path, O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_RDONLY);
 	if (fd < 0)
 		return err_sys(err, errno, "cannot use '%s'", path);
-	return check_private(fd, path, err);
+	rc = check_private(fd, path, err);
+	if (rc == 0 && ret_fd)
+		*ret_fd = take_fd(&fd);
+	return rc;
 }
 
 static int random_name(char *ret, size_t size, struct err *err)
@@ -135,11 +139,11 @@ static int open_in(struct state *s, const char *state, struct err *err)
 	int rc = make_parents(state, err);
 
 	if (rc == 0)
-		rc = make_private(state, err);
+		rc = make_private(state, NULL, err);
 	if (rc < 0)
 		return rc;
 	s->parent = join(state, "embedded");
-	rc = make_private(s->parent, err);
+	rc = make_private(s->parent, NULL, err);
 	return rc < 0 ? rc : make_own(s, err);
 }
 
@@ -147,10 +151,12 @@ static void forget(struct state *s)
 {
 	if (s->lock_fd >= 0)
 		close(s->lock_fd);
+	if (s->folder_fd >= 0)
+		close(s->folder_fd);
 	mem_free(NULL, s->path);
 	mem_free(NULL, s->parent);
 	mem_free(NULL, s->temporary);
-	*s = (struct state){.lock_fd = -1};
+	*s = (struct state)STATE_NONE;
 }
 
 /* ---- which folder ---- */
@@ -186,22 +192,34 @@ static bool is_unwritable(const struct err *e)
 	       e->errnum == EDQUOT;
 }
 
-int state_open(struct state *ret, const char *given, struct err *err)
+/* What --state or ERRAND_STATE say; NULL: nothing. */
+static const char *explicit(const char *given)
 {
-	autofree char *path = NULL;
-	struct state s = {.lock_fd = -1};
+	if (!given)
+		given = getenv("ERRAND_STATE");
+	return given && *given ? given : NULL;
+}
+
+static char *absolute(const char *explicit_path)
+{
+	autofree char *cwd = NULL;
+
+	if (!explicit_path)
+		return default_path();
+	if (*explicit_path == '/')
+		return mem_dup(NULL, explicit_path, strlen(explicit_path));
+	cwd = getcwd(NULL, 0);
+	return join(cwd ? cwd : "/", explicit_path);
+}
+
+int state_open_embedded(struct state *ret, const char *given, struct err *err)
+{
+	autofree char *path = absolute(explicit(given));
+	struct state s = STATE_NONE;
 	struct err why = {0};
-	int rc;
+	int rc = open_in(&s, path, &why);
 
-	if (given && *given != '/') {
-		autofree char *cwd = getcwd(NULL, 0);
-
-		path = join(cwd ? cwd : "/", given);
-	} else {
-		path = given ? mem_dup(NULL, given, strlen(given)) : default_path();
-	}
-	rc = open_in(&s, path, &why);
-	if (rc < 0 && !given && is_unwritable(&why)) {
+	if (rc < 0 && !explicit(given) && is_unwritable(&why)) {
 		forget(&s);
 		rc = open_temporary(&s, &why);
 	}
@@ -213,6 +231,63 @@ int state_open(struct state *ret, const char *given, struct err *err)
 	}
 	*ret = s;
 	return 0;
+}
+
+/* ---- all of it ---- */
+
+int state_folder(const char *given, char **ret_path, int *ret_fd, struct err *err)
+{
+	autofree char *path = absolute(explicit(given));
+	int rc = make_parents(path, err);
+
+	if (rc == 0)
+		rc = make_private(path, ret_fd, err);
+	if (rc < 0)
+		return err_wrap(err, "state folder '%.100s'", path);
+	*ret_path = take_ptr(&path);
+	return 0;
+}
+
+/* The holder has written its number into the lock. */
+static int refuse_second(int fd, const char *path, struct err *err)
+{
+	char text[16] = "?";
+	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+
+	if (n > 0)
+		text[strspn(text, "0123456789")] = 0;
+	return err_set(err, ERR_STATE,
+		       "another host (pid %s) has the state folder '%.100s'", text, path);
+}
+
+static int lock_all(struct state *s, struct err *err)
+{
+	char text[16];
+	int n = snprintf(text, sizeof(text), "%ld\n", (long)getpid());
+
+	s->lock_fd = openat(s->folder_fd, LOCK, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
+			    0600);
+	if (s->lock_fd < 0)
+		return err_sys(err, errno, "cannot open '%s/%s'", s->path, LOCK);
+	if (flock(s->lock_fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+		return refuse_second(s->lock_fd, s->path, err);
+	if (ftruncate(s->lock_fd, 0) < 0 || pwrite(s->lock_fd, text, (size_t)n, 0) != n)
+		return err_sys(err, errno, "cannot write '%s/%s'", s->path, LOCK);
+	return 0;
+}
+
+int state_open(struct state *ret, const char *given, struct err *err)
+{
+	struct state s = STATE_NONE;
+	int rc = state_folder(given, &s.path, &s.folder_fd, err);
+
+	if (rc == 0)
+		rc = lock_all(&s, err);
+	if (rc < 0)
+		forget(&s);
+	else
+		*ret = s;
+	return rc;
 }
 
 bool state_has_others(const struct state *s)
@@ -243,6 +318,10 @@ void state_close(struct state *s)
 
 	if (!s->path)
 		return;
+	if (!s->parent) {
+		forget(s);
+		return;
+	}
 	/* With a task that is just ending, its shim removes the run folder a little later;
 	 * what is left then is for the next host. */
 	tasks = join(s->path, TASKS);

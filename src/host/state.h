@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * state.h - the state folder, and the folder of its own that an embedded host works in.
+ * state.h - the state folder, and what a host has of it: all, or a folder of its own in it.
  *
+ *      <state>/host.lock                       flock: a daemon lives; holds its pid
+ *              host.sock                       its socket
+ *              tasks/<uid>/                    run folders
  *      <state>/embedded/<random>/host.lock     flock: its host lives
  *                                tasks/<uid>/  run folders
  *
- * A host that leaves in good order removes host.lock first. So a folder without one is done
+ * An embedded host that leaves in good order removes host.lock first. So a folder without one is done
  * with, and a later host may delete it; a folder whose host.lock nobody holds is what a
  * crashed host left: it is not touched here.
  */
@@ -16,18 +19,29 @@
 struct err;
 
 struct state {
-	char *path;      /* <state>/embedded/<random> */
-	char *parent;    /* <state>/embedded */
+	char *path;      /* where the host works: <state>, or <state>/embedded/<random> */
+	char *parent;    /* <state>/embedded; NULL: a daemon's */
 	char *temporary; /* a private folder that is used because the default one cannot be */
-	int lock_fd;
+	int lock_fd, folder_fd; /* -1: not open */
 };
 
-/*
- * Find, make and lock. @given: of --state or ERRAND_STATE, NULL for the default. An explicit
- * folder that cannot be used is an error with its path; the default one is replaced by a
- * temporary folder.
- */
+#define STATE_NONE                                                                         \
+	{                                                                                  \
+		.lock_fd = -1, .folder_fd = -1                                             \
+	}
+
+/* The state folder: @given by --state, else ERRAND_STATE, else the default. Made if need be, and
+ * checked: private, and ours. */
+int state_folder(const char *given, char **ret_path, int *ret_fd, struct err *err)
+	__attribute__((warn_unused_result));
+/* All of it, for a daemon. ERR_STATE: another one has it; the text names its pid. */
 int state_open(struct state *ret, const char *given, struct err *err)
+	__attribute__((warn_unused_result));
+/*
+ * A folder of its own in it. An explicit state folder that cannot be used is an error with its
+ * path; the default one is replaced by a temporary folder.
+ */
+int state_open_embedded(struct state *ret, const char *given, struct err *err)
 	__attribute__((warn_unused_result));
 /* Are there folders of other hosts beside ours? */
 bool state_has_others(const struct state *s);

@@ -24,7 +24,7 @@ static bool find_era(struct request *r)
 	size_t len;
 
 	r->era = ERA_LEGACY;
-	if (!version || r->mcp->server->is_legacy_only)
+	if (!version || r->mcp->is_legacy_only)
 		return true;
 	r->era = ERA_MODERN;
 	s = js_string(version, &len);
@@ -149,6 +149,7 @@ static void batch(struct mcp *m, struct rpc_message *msg, int64_t now)
 	buf_init(&feed.batch->line, MAX_REPLY_LINE + MAX_REQUEST_LINE);
 	list_init(&feed.batch->calls);
 	feed.batch->open = 1;
+	feed.batch->tag = m->tag;
 	js_each(msg->text, batch_element, &feed);
 	batch_close_one(m, feed.batch);
 }
@@ -162,12 +163,15 @@ static bool is_blank(const char *line, size_t len)
 	return len == 0;
 }
 
-void mcp_line(struct mcp *m, const char *line, size_t len, int64_t mono_ms)
+void mcp_line(struct mcp *m, const char *line, size_t len, uint64_t tag, int64_t mono_ms)
 {
 	struct rpc_message msg;
 
-	if (is_blank(line, len))
+	m->tag = tag;
+	if (is_blank(line, len)) {
+		send_nothing(m, tag);
 		return;
+	}
 	rpc_read(line, len, &msg);
 	switch (msg.kind) {
 	case RPC_INVALID:
@@ -178,27 +182,47 @@ void mcp_line(struct mcp *m, const char *line, size_t len, int64_t mono_ms)
 		break;
 	case RPC_NOTIFICATION:
 		notification(m, &msg);
+		send_nothing(m, tag);
 		break;
 	case RPC_BATCH:
 		batch(m, &msg, mono_ms);
 		break;
 	case RPC_RESPONSE:
+		send_nothing(m, tag);
 		break;
 	}
 	rpc_release(&msg);
 }
 
-void mcp_line_too_long(struct mcp *m)
+void mcp_line_too_long(struct mcp *m, uint64_t tag)
 {
 	struct rpc_message msg = {
 		.code = RPC_NO_REQUEST,
 		.why = "invalid request: the line is longer than 16 MiB",
 	};
 
+	m->tag = tag;
 	invalid(m, &msg, NULL);
 }
 
 /* ---- life ---- */
+
+void mcp_be_legacy(struct mcp *m)
+{
+	m->is_legacy_only = true;
+}
+
+bool mcp_is_initialized(const struct mcp *m)
+{
+	return m->is_initialized;
+}
+
+void *mcp_caller(const struct mcp_server *s, errand_call call)
+{
+	const struct call *c = map_get(&s->calls, call);
+
+	return c ? c->mcp->ud : NULL;
+}
 
 struct mcp *mcp_new(struct mcp_server *s, const struct mcp_ops *ops, void *ud)
 {

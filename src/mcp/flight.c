@@ -70,6 +70,7 @@ struct call *call_open(const struct request *r)
 	c->batch = r->batch;
 	c->era = r->era;
 	c->cost = cost;
+	c->tag = m->tag;
 	list_init(&c->timed);
 	list_init(&c->reply);
 	list_add(&m->calls, &c->node);
@@ -155,7 +156,7 @@ void call_reply(struct call *c, struct buf *line)
 	if (!b) {
 		c->sent = sent_new(m);
 		list_add(&c->sent->calls, &c->reply);
-		m->ops.send(m->ud, line, c->sent->token);
+		m->ops.send(m->ud, line, c->tag, c->sent->token);
 		return;
 	}
 	if (batch_add(b, line)) {
@@ -208,12 +209,15 @@ static void cancel_unanswered(struct call *c)
 {
 	struct batch *b = c->batch;
 	struct mcp *m = c->mcp;
+	uint64_t tag = c->tag;
 
 	if (c->call)
 		(void)errand_call_abort(m->server->host, c->call);
 	call_drop(c);
 	if (b)
 		batch_close_one(m, b);
+	else
+		send_nothing(m, tag);
 }
 
 void call_cancel(struct mcp *m, const struct rpc_message *msg)
@@ -221,6 +225,7 @@ void call_cancel(struct mcp *m, const struct rpc_message *msg)
 	struct js_span token = js_member(msg->params_text, "requestId");
 	struct call *c = find_call(m, js_get(msg->params, "requestId"), token);
 	struct sent *s;
+	uint64_t tag;
 
 	if (!c)
 		return;
@@ -232,8 +237,11 @@ void call_cancel(struct mcp *m, const struct rpc_message *msg)
 	/* A line that carries other replies as well has to go. */
 	if (!s || s->calls.next->next != &s->calls)
 		return;
-	if (m->ops.unsend(m->ud, s->token))
+	tag = c->tag;
+	if (m->ops.unsend(m->ud, s->token)) {
 		mcp_unsent(m, s->token);
+		send_nothing(m, tag);
+	}
 }
 
 /* ---- time ---- */
@@ -256,7 +264,7 @@ static void send_progress(struct call *c)
 	buf_add(&line, c->progress_token.data, c->progress_token.len);
 	buf_addf(&line, ",\"progress\":%d,\"message\":\"%d s\"}}", c->progress,
 		 c->progress);
-	c->mcp->ops.send(c->mcp->ud, &line, 0);
+	c->mcp->ops.send(c->mcp->ud, &line, 0, 0);
 }
 
 void mcp_tick(struct mcp *m, int64_t mono_ms)

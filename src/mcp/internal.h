@@ -50,7 +50,6 @@ struct mcp_server {
 	struct buf instructions; /* a JSON string */
 	struct buf info;         /* the serverInfo object */
 	char *start_meta;
-	bool is_legacy_only;
 	struct map calls;   /* errand_call -> struct call, while it runs */
 	struct list claims; /* struct claim: on a reply that was not delivered yet */
 };
@@ -59,13 +58,14 @@ struct mcp {
 	struct mcp_server *server;
 	struct mcp_ops ops;
 	void *ud;
-	bool is_initialized, has_batches;
+	bool is_legacy_only, is_initialized, has_batches;
 	struct list calls; /* struct call, running or replied */
 	struct map by_id;  /* hash of the id's key -> struct call, chained */
 	struct list timed; /* struct call.timed, the next due first */
 	struct list sent;  /* struct sent */
 	struct map by_token;
 	uint64_t last_token;
+	uint64_t tag; /* of the line that is being read */
 	size_t in_flight, in_flight_bytes;
 };
 
@@ -75,6 +75,7 @@ struct batch {
 	struct list
 		calls; /* struct call.reply: replied, their leases to end with the line */
 	size_t open;   /* requests without an answer, plus one while it is being read */
+	uint64_t tag;
 };
 
 /* A line that somebody waits for: the calls whose replies it carries. */
@@ -93,7 +94,7 @@ struct call {
 	struct mcp *mcp;
 	struct batch *batch; /* NULL: alone */
 	struct sent *sent;   /* NULL: no reply yet */
-	uint64_t hash;
+	uint64_t hash, tag;
 	struct buf key, id, progress_token;
 	enum era era;
 	size_t cost; /* bytes of the line */
@@ -122,12 +123,14 @@ struct request {
 
 /* ---- outgoing.c ---- */
 
-/* Send a reply without leases, or put it into its batch. The memory of @line is taken. */
+/* Answer the line that is being read, without leases, or put it into its batch. The memory of
+ * @line is taken. */
 void send_plain(struct mcp *m, struct batch *b, struct buf *line);
 /* False: there is no room for it. */
 bool batch_add(struct batch *b, const struct buf *line);
 /* One request of the batch has its answer, or will never have one. */
 void batch_close_one(struct mcp *m, struct batch *b);
+void send_nothing(struct mcp *m, uint64_t tag);
 struct sent *sent_new(struct mcp *m);
 void sent_free(struct mcp *m, struct sent *s);
 /* Answer at once. @body: the members of the result, without the braces. */

@@ -33,7 +33,6 @@ struct mcp_server;
 struct mcp_server_options {
 	errand_host *host; /* outlives the server, or is freed right before it */
 	const char *version;
-	bool is_legacy_only; /* answer server/discover as an old server would */
 	/* Members for the _meta of the first answer, `"key":value`; NULL: none. */
 	const char *start_meta;
 };
@@ -44,9 +43,12 @@ int mcp_server_new(const struct mcp_server_options *o, struct mcp_server **ret,
 void mcp_server_free(struct mcp_server *s);
 
 struct mcp_ops {
-	/* Queue one line; a newline is added. The memory of @line is taken. With a @token other
-	 * than 0, mcp_sent() or mcp_unsent() follows, once, not from inside. */
-	void (*send)(void *ud, struct buf *line, uint64_t token);
+	/* Queue one line; a newline is added. The memory of @line is taken. It answers the line
+	 * that came in with @tag, 0: none. With a @token other than 0, mcp_sent() or
+	 * mcp_unsent() follows, once, not from inside. */
+	void (*send)(void *ud, struct buf *line, uint64_t tag, uint64_t token);
+	/* The line with @tag has no answer, or will not have one any more. NULL: nobody asks. */
+	void (*unanswered)(void *ud, uint64_t tag);
 	/* Take a line back. False: some of it has been written already. */
 	bool (*unsend)(void *ud, uint64_t token);
 	/* Is a line waiting for a slow reader? Then what is only nice to know is left out. */
@@ -60,13 +62,19 @@ struct mcp_ops {
 };
 
 struct mcp *mcp_new(struct mcp_server *s, const struct mcp_ops *ops, void *ud);
+/* Answer server/discover as an old server would. */
+void mcp_be_legacy(struct mcp *m);
 /* The client is gone: its calls are aborted, what was not sent is returned. NULL is fine. */
 void mcp_free(struct mcp *m);
 
-/* One line without its end; borrowed. */
-void mcp_line(struct mcp *m, const char *line, size_t len, int64_t mono_ms);
+/* One line without its end; borrowed. @tag comes back with what answers it. */
+void mcp_line(struct mcp *m, const char *line, size_t len, uint64_t tag, int64_t mono_ms);
 /* A line longer than MAX_REQUEST_LINE was skipped. */
-void mcp_line_too_long(struct mcp *m);
+void mcp_line_too_long(struct mcp *m, uint64_t tag);
+/* Has a handshake taken place, so that a new conversation would need it again? */
+bool mcp_is_initialized(const struct mcp *m);
+/* The ud of the conversation that @call came from; NULL: it is gone, or was none. */
+void *mcp_caller(const struct mcp_server *s, errand_call call);
 
 void mcp_sent(struct mcp *m, uint64_t token);
 void mcp_unsent(struct mcp *m, uint64_t token);

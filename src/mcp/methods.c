@@ -123,7 +123,7 @@ static void listen(const struct request *r)
 		 "\"" META_SUBSCRIPTION "\":");
 	buf_add(&line, c->id.data, c->id.len);
 	buf_adds(&line, "},\"notifications\":{}}}");
-	r->mcp->ops.send(r->mcp->ud, &line, 0);
+	r->mcp->ops.send(r->mcp->ud, &line, 0, 0);
 }
 
 struct method {
@@ -157,7 +157,7 @@ void method_dispatch(const struct request *r)
 	const struct method *m = find_method(r);
 
 	/* To a client that probes for the modern era, an old server must look old. */
-	if (m && m->handle == discover_without_meta && r->mcp->server->is_legacy_only)
+	if (m && m->handle == discover_without_meta && r->mcp->is_legacy_only)
 		m = NULL;
 	if (r->era == ERA_LEGACY && !r->mcp->is_initialized && !(m && m->is_early) &&
 	    !js_string_is(r->message->method, "server/discover")) {

@@ -29,7 +29,7 @@ bool batch_add(struct batch *b, const struct buf *line)
 void send_plain(struct mcp *m, struct batch *b, struct buf *line)
 {
 	if (!b) {
-		m->ops.send(m->ud, line, 0);
+		m->ops.send(m->ud, line, m->tag, 0);
 		return;
 	}
 	if (!batch_add(b, line)) {
@@ -38,6 +38,12 @@ void send_plain(struct mcp *m, struct batch *b, struct buf *line)
 	}
 	buf_release(line);
 	batch_close_one(m, b);
+}
+
+void send_nothing(struct mcp *m, uint64_t tag)
+{
+	if (m->ops.unanswered)
+		m->ops.unanswered(m->ud, tag);
 }
 
 struct sent *sent_new(struct mcp *m)
@@ -74,7 +80,9 @@ static void batch_end(struct mcp *m, struct batch *b)
 			c->batch = NULL;
 		}
 		buf_addc(&b->line, ']');
-		m->ops.send(m->ud, &b->line, s->token);
+		m->ops.send(m->ud, &b->line, b->tag, s->token);
+	} else {
+		send_nothing(m, b->tag);
 	}
 	buf_release(&b->line);
 	mem_free(NULL, b);

@@ -132,7 +132,6 @@ int mcp_server_new(const struct mcp_server_options *o, struct mcp_server **ret,
 	struct mcp_server *s = mem_new(NULL, sizeof(*s));
 
 	s->host = o->host;
-	s->is_legacy_only = o->is_legacy_only;
 	if (o->start_meta)
 		s->start_meta = mem_dup(NULL, o->start_meta, strlen(o->start_meta));
 	buf_init(&s->tools, MAX_REPLY_LINE / 2);

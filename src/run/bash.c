@@ -168,12 +168,19 @@ static void wait_for(struct bash *b, const struct errand_frame_view *v, errand_f
 static void run_checked(struct bash *b, const struct errand_frame_view *v, errand_frame f,
 			const struct bash_request *request)
 {
+	const struct run_context *client = b->config.context(b->config.ud, v->call);
 	errand_error *e = NULL;
 	errand_text *id = NULL;
 	const char *text;
 	size_t len;
 
-	if (bash_start(b, v->agent, request, &id, &e) < 0) {
+	if (!client) {
+		fail_with(b->host, f,
+			  errand_error_new(NULL, NULL, "whoever asked for it is gone",
+					   ERRAND_NUL));
+		return;
+	}
+	if (bash_start(b, v->agent, client, request, &id, &e) < 0) {
 		fail_with(b->host, f, e);
 		return;
 	}

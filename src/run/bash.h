@@ -22,8 +22,8 @@ struct bash_config {
 	uint64_t log_head, log_tail;
 	/* Names that a task's environment does not get; NULL-terminated. */
 	const char *const *withheld;
-	/* What the client of @agent hands on. Valid until the next call. */
-	const struct run_context *(*context)(void *ud, errand_agent agent);
+	/* What the client that made @call hands on. Valid until the next call; NULL: it is gone. */
+	const struct run_context *(*context)(void *ud, errand_call call);
 	void *ud;
 };
 
@@ -31,5 +31,7 @@ int bash_install(errand_host *h, struct run *r, const struct bash_config *c,
 		 struct bash **ret, errand_error **ret_err);
 /* End what the ended task @id has left running; any other id is nothing to it. */
 void bash_sweep(struct bash *b, const char *id, size_t len);
+/* Whose the task is that has this shim, or this name (either may be 0 or NULL); 0: nobody's. */
+errand_agent bash_owner(const struct bash *b, pid_t shim, const char *uid);
 /* After errand_host_free(). NULL is fine. */
 void bash_free(struct bash *b);

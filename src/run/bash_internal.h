@@ -51,9 +51,10 @@ int bash_outcome(const struct run_end *end, struct buf *ret_detail);
 int bash_render(void *ud, const char *in_json, size_t len, errand_sink *out,
 		errand_error *e);
 
-/* bash_task.c: start @request as a task of @owner. */
-int bash_start(struct bash *b, errand_agent owner, const struct bash_request *request,
-	       errand_text **ret_id, errand_error **ret_err);
+/* bash_task.c: start @request as a task of @owner, with what @client hands on. */
+int bash_start(struct bash *b, errand_agent owner, const struct run_context *client,
+	       const struct bash_request *request, errand_text **ret_id,
+	       errand_error **ret_err);
 
 /* bash_read.c */
 int bash_read(void *ud, errand_task task, uint64_t from, errand_sink *out,

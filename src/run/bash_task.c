@@ -147,6 +147,15 @@ static void producer_destroy(void *ud)
 	mem_free(NULL, t);
 }
 
+errand_agent bash_owner(const struct bash *b, pid_t shim, const char *uid)
+{
+	const struct bash_task *t = shim ? run_of_shim(b->run, shim) : NULL;
+
+	if (!t && uid)
+		t = run_of_uid(b->run, uid);
+	return t ? t->owner : 0;
+}
+
 void bash_sweep(struct bash *b, const char *id, size_t len)
 {
 	list_each(node, &b->outlived)
@@ -210,10 +219,10 @@ static int start_task(struct bash_task *t, const struct bash_request *request,
 	return 0;
 }
 
-int bash_start(struct bash *b, errand_agent owner, const struct bash_request *request,
-	       errand_text **ret_id, errand_error **ret_err)
+int bash_start(struct bash *b, errand_agent owner, const struct run_context *client,
+	       const struct bash_request *request, errand_text **ret_id,
+	       errand_error **ret_err)
 {
-	const struct run_context *client = b->config.context(b->config.ud, owner);
 	autofree const char **env = make_env(b, client);
 	struct run_context context = *client;
 	const char *argv[] = {shell_of(b, client), "-c", request->command, NULL};

@@ -443,6 +443,50 @@ const char *run_uid(const struct run_task *t)
 	return t->uid;
 }
 
+static void *find(const struct run *r,
+		  bool (*is_it)(const struct run_task *t, const void *what),
+		  const void *what)
+{
+	const struct list *lists[] = {&r->live, &r->silent, &r->ended};
+
+	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+		for (struct list *node = lists[i]->next; node != lists[i];
+		     node = node->next) {
+			const struct run_task *t = list_entry(node, struct run_task, node);
+
+			if (is_it(t, what))
+				return t->ud;
+		}
+	}
+	return NULL;
+}
+
+static bool has_shim(const struct run_task *t, const void *what)
+{
+	return t->sock >= 0 && t->shim_pid == *(const pid_t *)what;
+}
+
+void *run_of_shim(const struct run *r, pid_t shim)
+{
+	return find(r, has_shim, &shim);
+}
+
+static bool has_uid(const struct run_task *t, const void *what)
+{
+	return strcmp(t->uid, what) == 0;
+}
+
+void *run_of_uid(const struct run *r, const char *uid)
+{
+	return find(r, has_uid, uid);
+}
+
+bool run_is_busy(const struct run *r)
+{
+	return !list_is_empty(&r->planned) || !list_is_empty(&r->live) ||
+	       !list_is_empty(&r->silent);
+}
+
 void run_drop(struct run_task *t)
 {
 	/* A shim that is still there sweeps what it stays for, and deletes the folder. Once the

@@ -79,6 +79,12 @@ int run_new(const char *folder, const char *shim, struct run **ret, struct err *
 /* Forgets everything; kills nothing. NULL is fine. */
 void run_free(struct run *r);
 
+/* The @ud of the task that has this shim, or this name; NULL: none has. */
+void *run_of_shim(const struct run *r, pid_t shim);
+void *run_of_uid(const struct run *r, const char *uid);
+/* Is there a task that has not ended? */
+bool run_is_busy(const struct run *r);
+
 int run_fd(const struct run *r);           /* readable when run_turn() has work */
 int64_t run_deadline(const struct run *r); /* monotonic ms, INT64_MAX: none */
 void run_turn(struct run *r, int64_t mono_ms);

@@ -43,7 +43,7 @@ static void move(char what)
 		(void)snprintf(t.output, sizeof(t.output), "%zu\"\n\x01", started);
 		break;
 	default:
-		mcp_line_too_long(t.mcp);
+		mcp_line_too_long(t.mcp, 1);
 		break;
 	}
 }

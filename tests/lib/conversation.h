@@ -25,6 +25,9 @@ struct talk {
 	bool is_behind;
 	char *lines[TALK_LINES];     /* sent, oldest first */
 	uint64_t tokens[TALK_LINES]; /* 0: taken, or needs no word about it */
+	uint64_t tags[TALK_LINES];   /* of the line that it answers */
+	uint64_t said;               /* lines from the client: each one's tag */
+	uint64_t unanswered;         /* the last that will have no answer */
 	size_t count;
 	struct {
 		char name[64];
@@ -36,10 +39,11 @@ struct talk {
 	size_t bulk; /* instead: so many line feeds */
 };
 
-static void talk_send(void *ud, struct buf *line, uint64_t token)
+static void talk_send(void *ud, struct buf *line, uint64_t tag, uint64_t token)
 {
 	struct talk *t = ud;
 
+	t->tags[t->count] = tag;
 	if (t->count == TALK_LINES)
 		abort();
 	t->tokens[t->count] = token;
@@ -64,6 +68,11 @@ static bool talk_unsend(void *ud, uint64_t token)
 static bool talk_is_behind(void *ud)
 {
 	return ((struct talk *)ud)->is_behind;
+}
+
+static void talk_unanswered(void *ud, uint64_t tag)
+{
+	((struct talk *)ud)->unanswered = tag;
 }
 
 static void talk_killed_late(void *ud, const char *id, size_t len)
@@ -108,7 +117,7 @@ static void talk_work(struct talk *t)
 
 static void say_bytes(struct talk *t, const char *line, size_t len)
 {
-	mcp_line(t->mcp, line, len, t->now);
+	mcp_line(t->mcp, line, len, ++t->said, t->now);
 	talk_work(t);
 }
 
@@ -221,11 +230,16 @@ static inline void job_ends(struct talk *t, errand_task task)
 
 static inline void talk_open(struct talk *t, bool is_legacy_only)
 {
-	static const struct mcp_ops ops = {talk_send, talk_unsend, talk_is_behind,
-					   talk_agent, talk_killed_late};
+	static const struct mcp_ops ops = {
+		.send = talk_send,
+		.unanswered = talk_unanswered,
+		.unsend = talk_unsend,
+		.is_behind = talk_is_behind,
+		.agent = talk_agent,
+		.killed_late = talk_killed_late,
+	};
 	struct errand_host_options o = {.size = sizeof(o), .abi = ERRAND_ABI};
-	struct mcp_server_options so = {.version = "1.2.3",
-					.is_legacy_only = is_legacy_only};
+	struct mcp_server_options so = {.version = "1.2.3"};
 	errand_reg reg;
 
 	memset(t, 0, sizeof(*t));
@@ -236,6 +250,8 @@ static inline void talk_open(struct talk *t, bool is_legacy_only)
 	if (mcp_server_new(&so, &t->server, NULL) < 0)
 		abort();
 	t->mcp = mcp_new(t->server, &ops, t);
+	if (is_legacy_only)
+		mcp_be_legacy(t->mcp);
 	talk_work(t);
 }
 

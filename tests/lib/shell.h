@@ -24,11 +24,11 @@ struct shell {
 	errand_lease lease;
 };
 
-static inline const struct run_context *context_of(void *ud, errand_agent agent)
+static inline const struct run_context *context_of(void *ud, errand_call call)
 {
 	struct shell *s = ud;
 
-	(void)agent;
+	(void)call;
 	return &s->w->context;
 }
 

@@ -680,7 +680,7 @@ TEST(a_client_that_goes_amid_a_batch_leaves_nothing)
 TEST(a_line_that_was_too_long_is_refused_without_an_id)
 {
 	open_talk(NULL);
-	mcp_line_too_long(t.mcp);
+	mcp_line_too_long(t.mcp, 1);
 	CHECK(has(last(&t), "\"id\":null,\"error\":{\"code\":-32600"));
 	talk_close(&t);
 }

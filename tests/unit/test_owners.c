@@ -25,7 +25,7 @@ static errand_agent agent(const char *name)
 {
 	errand_agent a = 0;
 
-	CHECK_INT(owners_agent(&owners, name, strlen(name), &a, NULL), 0);
+	CHECK_INT(owners_agent(&owners, name, strlen(name), 0, &a, NULL), 0);
 	return a;
 }
 
@@ -49,8 +49,8 @@ TEST(owners_are_limited)
 		(void)snprintf(name, sizeof(name), "o%d", i);
 		(void)agent(name);
 	}
-	CHECK_INT(owners_agent(&owners, "more", 4, &a, &err), -ERR_LIMIT);
+	CHECK_INT(owners_agent(&owners, "more", 4, 0, &a, &err), -ERR_LIMIT);
 	CHECK_STR(err.msg, "there are 10000 owners already");
-	CHECK_INT(owners_agent(&owners, "o7", 2, &a, &err), 0);
+	CHECK_INT(owners_agent(&owners, "o7", 2, 0, &a, &err), 0);
 	end();
 }

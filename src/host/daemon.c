@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * daemon.c - the host as a process of its own.
+ *
+ * It lives as long as it holds the lock of its state folder. Its socket is bound again when
+ * somebody removes it; without clients and live tasks it goes after an idle time.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/limits.h"
+#include "host/host.h"
+#include "host/internal.h"
+#include "run/run.h"
+#include "transport/unixsocket.h"
+
+/* Of a log that is a file: then it begins anew. */
+#define MAX_LOG MIB(1)
+
+struct daemon {
+	struct host host; /* first: a struct host of ours is one of these */
+	struct unix_listener *listener;
+	uv_poll_t watch; /* of the folder */
+	int watch_fd;
+	int64_t idle_since_ms; /* INT64_MAX: not idle */
+};
+
+static struct daemon *daemon_of(struct host *h)
+{
+	return (struct daemon *)(void *)h;
+}
+
+static void bound_log(void)
+{
+	struct stat st;
+
+	if (fstat(STDERR_FILENO, &st) == 0 && S_ISREG(st.st_mode) &&
+	    st.st_size > (off_t)MAX_LOG && ftruncate(STDERR_FILENO, 0) < 0)
+		return;
+}
+
+static void say(const char *text)
+{
+	bound_log();
+	fprintf(stderr, "errand: %s\n", text);
+}
+
+/* ---- clients ---- */
+
+static void on_accepted(void *ud, int fd)
+{
+	struct host *h = ud;
+	struct client *c = client_new(h);
+	struct err err = {0};
+
+	if (unix_transport(&h->loop, fd, MAX_REQUEST_LINE + KIB(1), &client_events, c,
+			   &c->transport, &err) == 0)
+		door_hello_enter(c, fd);
+	else
+		client_gone(c);
+	host_turn(h);
+}
+
+static void on_client_gone(struct host *h)
+{
+	host_turn(h);
+}
+
+/* ---- the socket ---- */
+
+static int listen_again(struct daemon *d, struct err *err)
+{
+	struct host *h = &d->host;
+
+	unix_listener_free(d->listener);
+	d->listener = NULL;
+	return unix_listen(&h->loop, h->state.folder_fd, h->state.path, HOST_SOCKET,
+			   on_accepted, h, &d->listener, err);
+}
+
+static bool has_socket(const struct daemon *d)
+{
+	struct stat st;
+
+	return fstatat(d->host.state.folder_fd, HOST_SOCKET, &st, AT_SYMLINK_NOFOLLOW) ==
+		       0 &&
+	       S_ISSOCK(st.st_mode);
+}
+
+/* Something was removed. Without its folder a host is nobody's. */
+static void on_watch(uv_poll_t *p, int status, int events)
+{
+	struct daemon *d = p->data;
+	struct err err = {0};
+	char bytes[KIB(4)];
+
+	(void)status;
+	(void)events;
+	while (read(d->watch_fd, bytes, sizeof(bytes)) > 0)
+		;
+	if (has_socket(d) || listen_again(d, &err) == 0)
+		return;
+	say(err.msg);
+	host_leave(&d->host);
+}
+
+static int watch_folder(struct daemon *d, struct err *err)
+{
+	char path[32];
+	int rc;
+
+	d->watch_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", d->host.state.folder_fd);
+	if (d->watch_fd < 0 ||
+	    inotify_add_watch(d->watch_fd, path,
+			      IN_DELETE | IN_MOVED_FROM | IN_DELETE_SELF) < 0)
+		return 0; /* nobody will be told, and clients start another host */
+	rc = uv_poll_init(&d->host.loop, &d->watch, d->watch_fd);
+	if (rc < 0)
+		return err_sys(err, -rc, "cannot watch the state folder");
+	d->watch.data = d;
+	return uv_poll_start(&d->watch, UV_READABLE, on_watch);
+}
+
+/* ---- idle time ---- */
+
+static int64_t idle_deadline(struct host *h)
+{
+	struct daemon *d = daemon_of(h);
+	bool is_idle = list_is_empty(&h->clients) && !run_is_busy(h->run);
+
+	if (!is_idle)
+		d->idle_since_ms = INT64_MAX;
+	else if (d->idle_since_ms == INT64_MAX)
+		d->idle_since_ms = clock_mono_ms();
+	if (!is_idle || h->config.idle_s == 0)
+		return INT64_MAX;
+	return d->idle_since_ms + h->config.idle_s * 1000;
+}
+
+static void idle_tick(struct host *h, int64_t mono_ms)
+{
+	if (idle_deadline(h) <= mono_ms)
+		host_leave(h);
+}
+
+static const struct host_type daemon_type = {
+	.client_gone = on_client_gone,
+	.deadline = idle_deadline,
+	.tick = idle_tick,
+};
+
+/* ---- start and end ---- */
+
+static int start(struct daemon *d, const char *state, struct err *err)
+{
+	struct host *h = &d->host;
+	int rc = config_read(&h->config, environ, err);
+
+	if (rc == 0)
+		rc = state_open(&h->state, state, err);
+	if (rc == 0)
+		rc = host_start(h, err);
+	if (rc < 0)
+		return rc;
+	h->owners.grace_ms = h->config.grace_s * 1000;
+	h->owners.keep_ms = h->config.keep_for_s * 1000;
+	rc = watch_folder(d, err);
+	return rc < 0 ? rc : listen_again(d, err);
+}
+
+/* A client that comes now is to find nobody, and not somebody who does not answer. */
+static void stop(struct daemon *d)
+{
+	struct host *h = &d->host;
+
+	if (d->listener)
+		(void)unlinkat(h->state.folder_fd, HOST_SOCKET, 0);
+	unix_listener_free(d->listener);
+	if (uv_handle_get_type((uv_handle_t *)&d->watch) == UV_POLL)
+		uv_close((uv_handle_t *)&d->watch, NULL);
+	host_finish(h);
+	if (d->watch_fd >= 0)
+		close(d->watch_fd);
+	state_close(&h->state);
+}
+
+int host_serve_daemon(const char *state)
+{
+	struct daemon d = {.watch_fd = -1, .idle_since_ms = INT64_MAX};
+	struct err err = {0};
+	int rc = host_init(&d.host, &daemon_type, &err);
+
+	if (rc < 0) {
+		say(err.msg);
+		return 1;
+	}
+	rc = start(&d, state, &err);
+	if (rc == 0 && chdir("/") < 0)
+		rc = err_sys(&err, errno, "cannot go to /");
+	if (rc == 0) {
+		host_turn(&d.host);
+		(void)uv_run(&d.host.loop, UV_RUN_DEFAULT);
+	} else {
+		say(err.msg);
+	}
+	stop(&d);
+	if (rc == 0)
+		return 0;
+	return rc == -ERR_ARG ? 2 : 1;
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+/* door_operator.c - a person's client: requests in, answers out, in any order. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/limits.h"
+#include "host/operator.h"
+#include "mcp/rpc.h"
+
+/* Open requests of one client. */
+#define MAX_ASKS 1000
+
+/* ---- asks ---- */
+
+static struct ask *ask_new(struct client *c, const struct rpc_message *m)
+{
+	struct ask *a = mem_new(NULL, sizeof(*a));
+
+	a->host = c->host;
+	a->client = c;
+	a->agent = c->agent;
+	a->params = js_type(m->params) == JS_OBJECT ? m->params : NULL;
+	buf_init(&a->id, MAX_TOKEN);
+	buf_init(&a->result, MAX_JSON_TEXT);
+	if (m->id.ptr)
+		buf_add(&a->id, m->id.ptr, m->id.len);
+	list_add(&c->asks, &a->node);
+	return a;
+}
+
+static void ask_end(struct ask *a, struct buf *line)
+{
+	if (a->client)
+		client_send(a->client, line, 0);
+	else
+		buf_release(line);
+	if (a->signal)
+		(void)errand_signal_free(a->host->core, a->signal);
+	list_del(&a->node);
+	buf_release(&a->id);
+	buf_release(&a->result);
+	mem_free(NULL, a);
+}
+
+static struct js_span id_of(const struct ask *a)
+{
+	return (struct js_span){a->id.len ? a->id.data : NULL, a->id.len};
+}
+
+static void fail(struct ask *a, enum rpc_code code, const char *text)
+{
+	struct buf line = BUF_INIT(MAX_ERROR_TEXT * 8);
+
+	rpc_put_error(&line, id_of(a), code, text, NULL);
+	ask_end(a, &line);
+}
+
+void ask_done(struct ask *a)
+{
+	struct buf line = BUF_INIT(MAX_JSON_TEXT + MAX_TOKEN + KIB(1));
+
+	rpc_put_result(&line, id_of(a));
+	buf_add(&line, a->result.data, a->result.len);
+	buf_adds(&line, "}}");
+	if (buf_error(&a->result) || buf_error(&line)) {
+		buf_release(&line);
+		fail(a, RPC_INTERNAL, "the answer is longer than a line may be");
+		return;
+	}
+	ask_end(a, &line);
+}
+
+void ask_fail(struct ask *a, const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	fail(a, RPC_BAD_PARAMS, text);
+}
+
+void ask_refused(struct ask *a, errand_error *e)
+{
+	fail(a, RPC_BAD_PARAMS, errand_error_message(e, NULL));
+	errand_error_free(e);
+}
+
+const char *ask_string(struct ask *a, const char *key, size_t *ret_len)
+{
+	const char *s = js_string(js_get(a->params, key), ret_len);
+
+	if (!s)
+		ask_fail(a, "invalid params: %s must be a string", key);
+	return s;
+}
+
+/* ---- the door ---- */
+
+static const struct operator_method *find_method(const struct js *name)
+{
+	for (const struct operator_method *m = operator_methods; m->name; m++)
+		if (js_string_is(name, m->name))
+			return m;
+	return NULL;
+}
+
+static void request(struct client *c, const struct rpc_message *msg)
+{
+	const struct operator_method *m = find_method(msg->method);
+	struct ask *a = ask_new(c, msg);
+	size_t open = 0;
+
+	for (const struct list *n = c->asks.next; n != &c->asks; n = n->next)
+		open++;
+	if (open > MAX_ASKS)
+		fail(a, RPC_INTERNAL, "too many open requests: wait for some");
+	else if (!m)
+		fail(a, RPC_NO_METHOD, "this host has no such method");
+	else
+		m->handle(a);
+}
+
+static void operator_line(struct client *c, const char *line, size_t len)
+{
+	struct rpc_message msg;
+
+	rpc_read(line, len, &msg);
+	if (msg.kind == RPC_REQUEST)
+		request(c, &msg);
+	else if (msg.kind != RPC_NOTIFICATION)
+		client_gone(c); /* it does not speak the protocol */
+	rpc_release(&msg);
+}
+
+static void operator_too_long(struct client *c)
+{
+	client_gone(c);
+}
+
+static void operator_sent(struct client *c, uint64_t token)
+{
+	(void)c;
+	(void)token;
+}
+
+static void operator_close(struct client *c)
+{
+	list_each(node, &c->asks)
+	{
+		struct ask *a = list_entry(node, struct ask, node);
+
+		a->client = NULL;
+		list_del(node);
+		if (a->signal)
+			(void)errand_abort(a->host->core, a->signal);
+	}
+}
+
+void door_operator_enter(struct client *c)
+{
+	static const struct door door = {
+		.line = operator_line,
+		.too_long = operator_too_long,
+		.sent = operator_sent,
+		.close = operator_close,
+	};
+
+	c->door = &door;
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT */
+#include "host/link.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "base/limits.h"
+#include "host/host.h"
+#include "host/state.h"
+#include "transport/framing.h"
+#include "transport/unixsocket.h"
+
+#define MAX_ANSWER (MAX_JSON_TEXT + KIB(64))
+
+struct link {
+	int fd;
+	struct framing framing;
+	struct welcome welcome;
+	const char *rest; /* of data: not looked at yet */
+	size_t rest_len;
+	uint64_t last_id;
+	char data[KIB(16)];
+};
+
+void link_nonce(char ret[HELLO_NONCE + 1])
+{
+	uint8_t raw[HELLO_NONCE / 2];
+
+	/* Never fails for 16 bytes once the kernel has booted. */
+	if (getrandom(raw, sizeof(raw), 0) != (ssize_t)sizeof(raw))
+		abort();
+	for (size_t i = 0; i < sizeof(raw); i++)
+		(void)snprintf(ret + 2 * i, 3, "%02x", raw[i]);
+}
+
+/* ---- bytes ---- */
+
+/* A host that refuses us may have closed before it read all: its reason is there all the same. */
+static int write_all(struct link *l, const struct buf *b, struct err *err)
+{
+	for (size_t done = 0; done < b->len;) {
+		ssize_t n = send(l->fd, b->data + done, b->len - done, MSG_NOSIGNAL);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return err_sys(err, errno, "cannot write to the host");
+		done += (size_t)n;
+	}
+	return 0;
+}
+
+static int read_more(struct link *l, struct err *err)
+{
+	bool was_reset = false;
+
+	for (;;) {
+		ssize_t n = read(l->fd, l->data, sizeof(l->data));
+
+		if (n > 0) {
+			l->rest = l->data;
+			l->rest_len = (size_t)n;
+			return 0;
+		}
+		/* What was said before the reset comes next. */
+		if (n < 0 && errno == ECONNRESET && !was_reset)
+			was_reset = true;
+		else if (n == 0)
+			return err_sys(err, ECONNRESET, "the host is gone");
+		else if (errno != EINTR)
+			return err_sys(err, errno, "cannot read from the host");
+	}
+}
+
+/* Borrowed until the next one. */
+static int read_line(struct link *l, const char **ret, size_t *ret_len, struct err *err)
+{
+	int rc = 0;
+
+	for (;;) {
+		switch (framing_next(&l->framing, &l->rest, &l->rest_len, ret, ret_len)) {
+		case FRAME_LINE:
+			return 0;
+		case FRAME_TOO_LONG:
+			return err_set(err, ERR_LIMIT, "the host's answer is too long");
+		case FRAME_NONE:
+			rc = read_more(l, err);
+			if (rc < 0)
+				return rc;
+		}
+	}
+}
+
+/* ---- the beginning ---- */
+
+static int say_hello(struct link *l, const struct link_options *o, struct err *err)
+{
+	struct hello h = {.role = o->role, .is_legacy_only = o->is_legacy_only};
+	autobuf struct buf line = BUF_INIT(MAX_CONTEXT + HELLO_MAX_LINE);
+	int rc;
+
+	context_take_own(&h.context);
+	if (o->session)
+		h.session = mem_dup(NULL, o->session, strlen(o->session));
+	if (o->nonce)
+		(void)snprintf(h.nonce, sizeof(h.nonce), "%s", o->nonce);
+	else
+		link_nonce(h.nonce);
+	hello_put(&line, &h);
+	hello_release(&h);
+	rc = buf_error(&line);
+	if (rc < 0)
+		return err_set(
+			err, ERR_LIMIT,
+			"the environment is larger than the %zu bytes that a host takes",
+			MAX_CONTEXT);
+	/* If it is not taken, the answer says why. */
+	(void)write_all(l, &line, NULL);
+	return 0;
+}
+
+static enum link_state greet(struct link *l, const struct link_options *o, struct err *err)
+{
+	const char *line;
+	size_t len;
+
+	if (say_hello(l, o, err) < 0 || read_line(l, &line, &len, err) < 0)
+		return LINK_BROKEN;
+	switch (-welcome_read(line, len, &l->welcome, err)) {
+	case 0:
+		return LINK_OPEN;
+	case ERR_STATE:
+		return LINK_REFUSED;
+	default:
+		return LINK_BROKEN;
+	}
+}
+
+static enum link_state connect_to(const char *state, int *ret_fd, struct err *err)
+{
+	autofree char *path = NULL;
+	autoclose int folder = -1;
+
+	if (state_folder(state, &path, &folder, err) < 0)
+		return LINK_BROKEN;
+	if (unix_connect(folder, path, HOST_SOCKET, ret_fd, err) == 0)
+		return LINK_OPEN;
+	if (err->errnum == ENOENT)
+		return LINK_NO_SOCKET;
+	return err->errnum == ECONNREFUSED ? LINK_STALE : LINK_BROKEN;
+}
+
+enum link_state link_open(const struct link_options *o, struct link **ret, struct err *err)
+{
+	int fd = -1;
+	enum link_state state = connect_to(o->state, &fd, err);
+	struct link *l;
+
+	if (state != LINK_OPEN)
+		return state;
+	l = mem_new(NULL, sizeof(*l));
+	l->fd = fd;
+	framing_init(&l->framing, MAX_ANSWER);
+	state = greet(l, o, err);
+	if (state == LINK_OPEN)
+		*ret = l;
+	else
+		link_free(l);
+	return state;
+}
+
+void link_free(struct link *l)
+{
+	if (!l)
+		return;
+	if (l->fd >= 0)
+		close(l->fd);
+	framing_release(&l->framing);
+	mem_free(NULL, l);
+}
+
+int link_fd(const struct link *l)
+{
+	return l->fd;
+}
+
+int link_take_fd(struct link *l)
+{
+	return take_fd(&l->fd);
+}
+
+const struct welcome *link_welcome(const struct link *l)
+{
+	return &l->welcome;
+}
+
+/* ---- requests ---- */
+
+static int take_answer(const char *line, size_t len, struct buf *ret_result,
+		       struct err *err)
+{
+	struct js_span all = {line, len}, result;
+	struct js *root = NULL;
+	const char *why;
+	int rc = 0;
+
+	if (js_parse(line, len, &root, NULL) < 0)
+		return err_set(err, ERR_FORMAT, "the host's answer is not JSON");
+	result = js_member(all, "result");
+	why = js_string(js_get(js_get(root, "error"), "message"), NULL);
+	if (why)
+		rc = err_set(err, ERR_ARG, "%s", why);
+	else if (!result.ptr)
+		rc = err_set(err, ERR_FORMAT, "the host's answer has no result");
+	else
+		rc = buf_add(ret_result, result.ptr, result.len);
+	js_free(root);
+	return rc;
+}
+
+int link_ask(struct link *l, const char *method, const char *params_json,
+	     struct buf *ret_result, struct err *err)
+{
+	autobuf struct buf line = BUF_INIT(MAX_REQUEST_LINE);
+	const char *answer = NULL;
+	size_t len = 0;
+	int rc;
+
+	buf_addf(&line, "{\"jsonrpc\":\"2.0\",\"id\":%llu,\"method\":\"%s\",\"params\":",
+		 (unsigned long long)++l->last_id, method);
+	buf_adds(&line, params_json);
+	buf_adds(&line, "}\n");
+	if (buf_error(&line))
+		return err_set(err, ERR_LIMIT, "the request is too long");
+	rc = write_all(l, &line, err);
+	if (rc == 0)
+		rc = read_line(l, &answer, &len, err);
+	return rc < 0 ? rc : take_answer(answer, len, ret_result, err);
+}
