@@ -97,6 +97,11 @@ def test_layers_keeps_libraries_in_their_place():
     refused("check-layers", "src/mcp/a.c", "#include <unistd.h>\n", "descriptor")
 
 
+def test_layers_keeps_the_store_apart():
+    refused("check-layers", "src/store/a.c", '#include "run/run.h"\n', "may not see run")
+    refused("check-layers", "src/store/a.c", '#include "core/internal.h"\n', "core")
+
+
 def test_layers_keeps_the_shim_private():
     refused("check-layers", "src/run/a.c", '#include "shim/state.h"\n', "for itself")
     refused("check-layers", "src/shim/a.c", '#include "base/json.h"\n', "json.h")
