@@ -86,7 +86,7 @@ ERRAND_API uint32_t errand_abi(void);        /* of the library that was loaded *
 ERRAND_API const char *errand_version(void); /* "1.2.3" */
 /*
  * [any] Does the library that was loaded have @feature? 1 or 0; to be asked by programs that also
- * run with older ones. So far: "consumed", "journal", "limits", "mailbox", "on-abort",
+ * run with older ones. So far: "consumed", "cursor", "journal", "limits", "mailbox", "on-abort",
  * "policies", "process-outcome", "scopes", "turns", "wake".
  */
 ERRAND_API int errand_has(const char *feature);
@@ -760,14 +760,14 @@ ERRAND_FN errand_task_start(errand_host *h, const struct errand_task_spec *spec,
  */
 ERRAND_API int errand_settle(errand_host *h, errand_task t, int status, const char *detail,
 			     size_t detail_len, const char *output, size_t output_len);
-/* [any] The producer broke its promise: warns, settles as failed with the error's string
- * (spec 1.2.5). */
+/* [any] A broken promise: warns, settles as failed with the error's string (spec 1.2.5). */
 ERRAND_API int errand_settle_broken(errand_host *h, errand_task t, const errand_error *why);
 
 /* Forget a settled record (D15). ESTATE while it is live, its owner was not told of its end
  * yet (by a report or a delivered notice), or a lease holds it. */
 ERRAND_FN errand_task_drop(errand_host *h, errand_task t, errand_error **ret_err);
-
+/* [any] From which offset the next read() goes on: behind all that was handed out. EGONE. */
+ERRAND_FN errand_cursor(const errand_host *h, errand_task t, uint64_t *ret);
 /*
  * The registry as programs see it. @id is the model's id; @caller 0: nobody's agent. A
  * snapshot is {"id","kind","label","outputLimitBytes"?,"ownerSession"?,"status","detail"?,

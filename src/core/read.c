@@ -114,3 +114,15 @@ int errand_read(errand_host *h, const char *id, size_t len, errand_agent caller,
 		*ret_lease = 0;
 	return rc;
 }
+
+int errand_cursor(const errand_host *h, errand_task task, uint64_t *ret)
+{
+	const struct task *t = h ? object_get(h, task, OBJ_TASK) : NULL;
+
+	if (!h || !ret)
+		return ERRAND_EARG;
+	if (!t)
+		return ERRAND_EGONE;
+	*ret = t->cursor;
+	return 0;
+}

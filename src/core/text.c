@@ -172,8 +172,8 @@ const char *errand_version(void)
 int errand_has(const char *feature)
 {
 	static const char *const features[] = {
-		"consumed", "journal",         "limits", "mailbox", "on-abort",
-		"policies", "process-outcome", "scopes", "turns",   "wake",
+		"consumed", "cursor",          "journal", "limits", "mailbox", "on-abort",
+		"policies", "process-outcome", "scopes",  "turns",  "wake",
 	};
 
 	for (size_t i = 0; feature && i < sizeof(features) / sizeof(features[0]); i++)

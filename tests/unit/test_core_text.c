@@ -467,6 +467,7 @@ TEST(the_library_tells_its_version)
 TEST(the_library_tells_what_it_has)
 {
 	CHECK_INT(errand_has("consumed"), 1);
+	CHECK_INT(errand_has("cursor"), 1);
 	CHECK_INT(errand_has("wake"), 1);
 	CHECK_INT(errand_has("telepathy"), 0);
 	CHECK_INT(errand_has("wak"), 0);

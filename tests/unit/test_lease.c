@@ -43,6 +43,35 @@ TEST(a_stream_gives_each_byte_once)
 	CHECK_STR(read_text(w), "");
 }
 
+static uint64_t cursor_of(const struct work *w)
+{
+	uint64_t at = UINT64_MAX;
+
+	CHECK_INT(errand_cursor(core.host, w->task, &at), 0);
+	return at;
+}
+
+TEST(the_cursor_is_behind_what_was_handed_out)
+{
+	struct work *w;
+	uint64_t at;
+
+	fresh();
+	w = start(core.alice, STREAM);
+	CHECK_INT(cursor_of(w), 0);
+	emit(w, "one\n");
+	CHECK_STR(read_text(w), "one\n");
+	CHECK_INT(cursor_of(w), 4);
+	give_back(lease);
+	CHECK_INT(cursor_of(w), 0);
+	CHECK_STR(read_text(w), "one\n");
+	commit(lease);
+	CHECK_INT(cursor_of(w), 4);
+	CHECK_INT(errand_cursor(core.host, 4711, &at), ERRAND_EGONE);
+	CHECK_INT(errand_cursor(core.host, w->task, NULL), ERRAND_EARG);
+	CHECK_INT(errand_cursor(NULL, w->task, &at), ERRAND_EARG);
+}
+
 TEST(a_read_that_finds_nothing_has_no_lease)
 {
 	struct work *w;
