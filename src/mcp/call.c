@@ -4,8 +4,9 @@
  *
  * Content and canonical value are taken from the core's result as text, not encoded again.
  * A reply that would be longer than a line may be is made shorter in steps that lose
- * nothing: without the notices (they stay pending), without the second copy of the text (it
- * is in the content). If that is not enough, the call's lease returns and the model is told.
+ * nothing: without the facts (they can be asked for again), without the notices (they stay
+ * pending), without the second copy of the text (it is in the content). If that is not
+ * enough, the call's lease returns and the model is told.
  */
 #include "base/err.h"
 #include "mcp/internal.h"
@@ -14,11 +15,14 @@
 struct outcome {
 	struct js_span content, value, error;
 	bool is_error;
+	/* Made for it: */
+	struct buf facts, notices;
 };
 
 /* How much of a reply is left out. */
 enum cut {
 	CUT_NOTHING,
+	CUT_FACTS,
 	CUT_NOTICES,
 	CUT_VALUE_TEXT,
 	CUT_TOO_LONG, /* even so */
@@ -27,6 +31,67 @@ enum cut {
 static bool span_is(struct js_span s, const char *text)
 {
 	return s.len == strlen(text) && memcmp(s.ptr, text, s.len) == 0;
+}
+
+static void add_text(struct buf *out, struct js_span json)
+{
+	struct js *value = NULL;
+	const char *p;
+	size_t len;
+
+	if (!json.ptr || js_parse(json.ptr, json.len, &value, NULL) < 0)
+		return;
+	p = js_string(value, &len);
+	if (p)
+		buf_add(out, p, len);
+	js_free(value);
+}
+
+/* ---- facts ---- */
+
+struct facts {
+	const struct mcp *mcp;
+	struct buf *out;
+};
+
+/* @id: JSON, or absent. */
+static void add_facts(const struct facts *f, struct js_span id)
+{
+	struct buf name = BUF_INIT(MAX_LABEL), one = BUF_INIT(KIB(16));
+
+	add_text(&name, id);
+	f->mcp->ops.facts(f->mcp->ud, buf_text(&name), name.len, &one);
+	if (one.len) {
+		buf_addc(f->out, f->out->len ? ',' : '{');
+		js_put_string(f->out, buf_text(&name), name.len);
+		buf_addc(f->out, ':');
+		buf_add(f->out, one.data, one.len);
+	}
+	buf_release(&name);
+	buf_release(&one);
+}
+
+static void add_row(void *ud, struct js_span task)
+{
+	add_facts(ud, js_member(task, "id"));
+}
+
+/* Of each task that the reply shows. */
+static void find_facts(const struct call *c, struct outcome *o)
+{
+	struct facts f = {c->mcp, &o->facts};
+	struct js_span id = js_member(o->value, "taskId");
+
+	if (!o->value.ptr || !c->mcp->ops.facts)
+		return;
+	if (c->is_list)
+		js_each(o->value, add_row, &f);
+	else
+		add_facts(&f, id.ptr ? id : js_member(js_member(o->value, "task"), "id"));
+	if (o->facts.len)
+		buf_addc(&o->facts, '}');
+	if (buf_error(&o->facts))
+		buf_clear(&o->facts);
 }
 
 /* ---- the reply ---- */
@@ -49,7 +114,6 @@ static void put_value(struct buf *out, struct js_span value, enum cut cut)
 {
 	struct js_span task = js_member(value, "task");
 
-	buf_adds(out, "\"errand/task\":");
 	if (cut < CUT_VALUE_TEXT || !task.ptr) {
 		buf_add(out, value.ptr, value.len);
 		return;
@@ -63,27 +127,32 @@ static void put_meta(struct buf *out, const struct call *c, const struct outcome
 		     enum cut cut)
 {
 	bool has_value = o->value.ptr && !c->is_list;
+	bool has_facts = o->facts.len && cut < CUT_FACTS;
 
-	if (!has_value && c->era != ERA_MODERN)
+	if (!has_value && !has_facts && c->era != ERA_MODERN)
 		return;
 	buf_adds(out, ",\"_meta\":{");
 	put_server_meta(out, c->mcp->server, c->era);
 	if (has_value) {
-		buf_adds(out, c->era == ERA_MODERN ? "," : "");
+		js_put_key(out, "errand/task");
 		put_value(out, o->value, cut);
+	}
+	if (has_facts) {
+		js_put_key(out, "errand/facts");
+		buf_add(out, o->facts.data, o->facts.len);
 	}
 	buf_addc(out, '}');
 }
 
 static int put_reply(struct buf *out, const struct call *c, const struct outcome *o,
-		     const struct buf *notices, enum cut cut)
+		     enum cut cut)
 {
 	struct js_span id = {buf_text(&c->id), c->id.len};
 
 	buf_clear(out);
 	rpc_put_result(out, id);
 	put_result_type(out, c->era);
-	put_content(out, o->content, cut < CUT_NOTICES ? notices : NULL);
+	put_content(out, o->content, cut < CUT_NOTICES ? &o->notices : NULL);
 	buf_addf(out, ",\"isError\":%s", o->is_error ? "true" : "false");
 	put_meta(out, c, o, cut);
 	buf_adds(out, "}}");
@@ -100,19 +169,22 @@ static void put_too_long(struct buf *out, const struct call *c)
 	/* An id that fills the whole line is the client's own doing. */
 	buf_release(out);
 	buf_init(out, MAX_REQUEST_LINE + KIB(64));
-	(void)put_reply(out, c, &o, NULL, CUT_NOTICES);
+	(void)put_reply(out, c, &o, CUT_NOTICES);
 }
 
-static void reply(struct call *c, const struct outcome *o)
+static void reply(struct call *c, struct outcome *o)
 {
 	struct mcp_server *s = c->mcp->server;
-	struct buf line = BUF_INIT(MAX_REPLY_LINE), notices = BUF_INIT(MAX_REPLY_LINE);
+	struct buf line = BUF_INIT(MAX_REPLY_LINE);
 	enum cut cut = CUT_NOTHING;
 
-	c->claim = claim_take(s, c->agent, &c->shown, &notices);
-	while (cut < CUT_TOO_LONG && put_reply(&line, c, o, &notices, cut) < 0)
+	buf_init(&o->facts, MAX_REPLY_LINE);
+	buf_init(&o->notices, MAX_REPLY_LINE);
+	find_facts(c, o);
+	c->claim = claim_take(s, c->agent, &c->shown, &o->notices);
+	while (cut < CUT_TOO_LONG && put_reply(&line, c, o, cut) < 0)
 		cut++;
-	if (cut > CUT_NOTHING) {
+	if (cut >= CUT_NOTICES) {
 		claim_return(c->claim);
 		c->claim = NULL;
 	}
@@ -123,7 +195,8 @@ static void reply(struct call *c, const struct outcome *o)
 		buf_release(&c->shown);
 		put_too_long(&line, c);
 	}
-	buf_release(&notices);
+	buf_release(&o->facts);
+	buf_release(&o->notices);
 	call_reply(c, &line);
 }
 
@@ -138,20 +211,11 @@ static bool is_terminal(struct js_span status)
 /* Which task's end does the reply tell? */
 static void find_shown(struct call *c, const struct outcome *o)
 {
-	struct js_span task = js_member(o->value, "task"), id;
-	struct js *value = NULL;
-	const char *p;
-	size_t len;
+	struct js_span task = js_member(o->value, "task");
 
 	if (c->is_list || o->is_error || !is_terminal(js_member(task, "status")))
 		return;
-	id = js_member(task, "id");
-	if (!id.ptr || js_parse(id.ptr, id.len, &value, NULL) < 0)
-		return;
-	p = js_string(value, &len);
-	if (p)
-		buf_add(&c->shown, p, len);
-	js_free(value);
+	add_text(&c->shown, js_member(task, "id"));
 }
 
 static void refuse_unknown(struct call *c, struct js_span error)
@@ -174,7 +238,7 @@ static int on_result(void *ud, errand_host *h, errand_call id, errand_lease l,
 	struct js_span all = {json, len};
 	struct mcp_server *s = ud;
 	struct call *c = map_get(&s->calls, id);
-	struct outcome o;
+	struct outcome o = {0};
 
 	(void)h;
 	if (!c)

@@ -59,6 +59,9 @@ struct mcp_ops {
 	/* task_kill was asked of a task that has ended. The contract leaves it at the answer;
 	 * what the task has left running is the producer's. NULL: nothing is. */
 	void (*killed_late)(void *ud, const char *id, size_t len);
+	/* Append what the producer of the task @id knows beside the contract, one JSON object, or
+	 * nothing. It goes into the _meta of replies that show the task. NULL: nobody knows. */
+	void (*facts)(void *ud, const char *id, size_t len, struct buf *out);
 };
 
 struct mcp *mcp_new(struct mcp_server *s, const struct mcp_ops *ops, void *ud);

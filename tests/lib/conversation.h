@@ -37,6 +37,8 @@ struct talk {
 	/* What the test's tasks have printed; one text for all. */
 	char output[256];
 	size_t bulk; /* instead: so many line feeds */
+	/* What the producer knows of each of them: the id, and so many bytes; 0: nothing. */
+	size_t facts;
 };
 
 static void talk_send(void *ud, struct buf *line, uint64_t tag, uint64_t token)
@@ -80,6 +82,18 @@ static void talk_killed_late(void *ud, const char *id, size_t len)
 	struct talk *t = ud;
 
 	(void)snprintf(t->killed_late, sizeof(t->killed_late), "%.*s", (int)len, id);
+}
+
+static void talk_facts(void *ud, const char *id, size_t len, struct buf *out)
+{
+	const struct talk *t = ud;
+
+	if (!t->facts)
+		return;
+	buf_addf(out, "{\"of\":\"%.*s\",\"much\":\"", (int)len, id);
+	for (size_t i = 0; i < t->facts; i++)
+		buf_addc(out, 'x');
+	buf_adds(out, "\"}");
 }
 
 static int talk_agent(void *ud, const char *owner, size_t len, errand_agent *ret,
@@ -237,6 +251,7 @@ static inline void talk_open(struct talk *t, bool is_legacy_only)
 		.is_behind = talk_is_behind,
 		.agent = talk_agent,
 		.killed_late = talk_killed_late,
+		.facts = talk_facts,
 	};
 	struct errand_host_options o = {.size = sizeof(o), .abi = ERRAND_ABI};
 	struct mcp_server_options so = {.version = "1.2.3"};

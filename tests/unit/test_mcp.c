@@ -314,6 +314,24 @@ TEST(a_result_carries_the_canonical_value_but_a_list_does_not)
 	talk_close(&t);
 }
 
+TEST(what_a_producer_knows_stands_beside_the_value_and_in_lists)
+{
+	static const char one[] =
+		"\"errand/facts\":{\"job-1\":{\"of\":\"job-1\",\"much\":\"x\"}";
+
+	open_talk("2025-06-18");
+	(void)job(&t, NULL);
+	CHECK(!has(call("1", "task_output", READ), "facts"));
+	t.facts = 1;
+	CHECK(has(call("2", "task_output", READ), one));
+	CHECK(has(call("3", "task_kill", READ), one));
+	(void)job(&t, NULL);
+	CHECK(has(call("4", "task_list", "{}"), one));
+	CHECK(has(last(&t), ",\"job-2\":{\"of\":\"job-2\",\"much\":\"x\"}}}"));
+	CHECK(!has(call("5", "task_output", "{\"task_id\":\"job-9\"}"), "facts"));
+	talk_close(&t);
+}
+
 /* ---- leases ---- */
 
 TEST(d6_what_was_not_delivered_is_read_again)
@@ -694,6 +712,22 @@ static size_t line_feeds(void)
 	for (; text[2 * n] == '\\' && text[2 * n + 1] == 'n'; n++)
 		;
 	return n;
+}
+
+TEST(facts_are_the_first_to_go_from_a_reply_that_is_too_long)
+{
+	open_talk("2025-06-18");
+	(void)job(&t, NULL);
+	job_ends(&t, job(&t, NULL));
+	t.facts = 10000;
+	t.bulk = MIB(2) - 1500; /* each twice, and twice as long in JSON */
+	(void)call("1", "task_output", READ);
+	CHECK(!has(last(&t), "errand/facts"));
+	CHECK(has(last(&t), "errand/task") && has(last(&t), "task job-2"));
+	CHECK(line_feeds() == t.bulk);
+	deliver(&t);
+	CHECK(has(call("2", "task_output", READ), "errand/facts"));
+	talk_close(&t);
 }
 
 TEST(a_page_too_long_for_two_copies_of_its_text_loses_nothing)
