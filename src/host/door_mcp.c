@@ -49,6 +49,13 @@ static void ops_killed_late(void *ud, const char *id, size_t len)
 	bash_sweep(c->host->bash, id, len);
 }
 
+static void ops_facts(void *ud, const char *id, size_t len, struct buf *out)
+{
+	const struct client *c = ud;
+
+	bash_facts(c->host->bash, id, len, out);
+}
+
 static void mcp_close(struct client *c)
 {
 	mcp_free(c->mcp);
@@ -112,6 +119,7 @@ void door_stdio_enter(struct client *c)
 		.is_behind = ops_is_behind,
 		.agent = ops_agent,
 		.killed_late = ops_killed_late,
+		.facts = ops_facts,
 	};
 
 	c->door = &stdio_door;
@@ -254,6 +262,7 @@ void door_numbered_enter(struct client *c)
 		.is_behind = ops_is_behind,
 		.agent = ops_agent,
 		.killed_late = ops_killed_late,
+		.facts = ops_facts,
 	};
 
 	c->door = &numbered_door;

@@ -231,6 +231,7 @@ void bash_free(struct bash *b)
 	for (char **name = b->withheld; *name; name++)
 		mem_free(NULL, *name);
 	mem_free(NULL, b->withheld);
+	map_release(&b->by_number);
 	mem_free(NULL, b->found_in);
 	mem_free(NULL, b->limit_json);
 	mem_free(NULL, b);
@@ -245,7 +246,8 @@ static struct bash *bash_new(errand_host *h, struct run *r, const struct bash_co
 	b->host = h;
 	b->run = r;
 	b->config = *c;
-	list_init(&b->outlived);
+	list_init(&b->live);
+	map_init(&b->by_number, NULL);
 	b->withheld = copy_names(c->withheld);
 	b->config.withheld = NULL;
 	(void)snprintf(b->foreground, sizeof(b->foreground), "%lld",

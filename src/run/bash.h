@@ -14,6 +14,7 @@
 #include "run/run.h"
 
 struct bash;
+struct buf;
 
 struct bash_config {
 	uint64_t output_limit; /* bytes, 0: none */
@@ -33,5 +34,8 @@ int bash_install(errand_host *h, struct run *r, const struct bash_config *c,
 void bash_sweep(struct bash *b, const char *id, size_t len);
 /* Whose the task is that has this shim, or this name (either may be 0 or NULL); 0: nobody's. */
 errand_agent bash_owner(const struct bash *b, pid_t shim, const char *uid);
+/* Append what is known of task @id beside the contract, as one JSON object (errand-mcp(1));
+ * nothing of any other id. */
+void bash_facts(const struct bash *b, const char *id, size_t len, struct buf *out);
 /* After errand_host_free(). NULL is fine. */
 void bash_free(struct bash *b);

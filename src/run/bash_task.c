@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/limits.h"
 #include "base/mem.h"
@@ -106,8 +107,9 @@ static void on_end(void *ud, struct run_task *run, const struct run_end *end)
 
 	(void)run;
 	t->is_ended = true;
-	if (end->processes_left || end->is_unproved)
-		list_add(&b->outlived, &t->node);
+	t->end = *end;
+	list_del(&t->node);
+	buf_release(&t->what);
 	(void)errand_settle(b->host, t->task, status, buf_text(&detail), detail.len, NULL,
 			    0);
 	buf_release(&detail);
@@ -141,8 +143,11 @@ static void producer_destroy(void *ud)
 	struct bash_task *t = ud;
 
 	list_del(&t->node);
+	if (t->number)
+		map_del(&t->bash->by_number, t->number);
 	if (t->run)
 		run_drop(t->run);
+	buf_release(&t->what);
 	mem_free(NULL, t->id);
 	mem_free(NULL, t);
 }
@@ -156,15 +161,72 @@ errand_agent bash_owner(const struct bash *b, pid_t shim, const char *uid)
 	return t ? t->owner : 0;
 }
 
+/* The number in "bash-<number>"; 0: it is none of ours. */
+static uint64_t number_in(const char *id, size_t len)
+{
+	static const char prefix[] = "bash-";
+	size_t at = sizeof(prefix) - 1;
+	uint64_t n = 0;
+
+	if (len <= at || len > at + 16 || memcmp(id, prefix, at) != 0)
+		return 0;
+	for (; at < len; at++) {
+		if (id[at] < '0' || id[at] > '9')
+			return 0;
+		n = n * 10 + (uint64_t)(id[at] - '0');
+	}
+	return n;
+}
+
+struct bash_task *bash_find(const struct bash *b, const char *id, size_t len)
+{
+	uint64_t number = number_in(id, len);
+
+	return number ? map_get(&b->by_number, number) : NULL;
+}
+
 void bash_sweep(struct bash *b, const char *id, size_t len)
 {
-	list_each(node, &b->outlived)
-	{
-		struct bash_task *t = list_entry(node, struct bash_task, node);
+	const struct bash_task *t = bash_find(b, id, len);
 
-		if (strlen(t->id) == len && memcmp(t->id, id, len) == 0)
-			run_kill(t->run);
+	if (t && t->is_ended && (t->end.processes_left || t->end.is_unproved))
+		run_kill(t->run);
+}
+
+/* ---- the same command twice ---- */
+
+static void note_what(struct bash_task *t, const struct bash_request *request,
+		      const char *cwd)
+{
+	const char *workdir = request->workdir;
+
+	buf_init(&t->what, MAX_REQUEST_LINE);
+	if (cwd && (!workdir || workdir[0] != '/')) {
+		buf_adds(&t->what, cwd);
+		buf_addc(&t->what, '/');
 	}
+	if (workdir)
+		buf_adds(&t->what, workdir);
+	buf_addc(&t->what, 0);
+	buf_add(&t->what, request->command, request->command_len);
+}
+
+static bool is_equal(const struct bash_task *a, const struct bash_task *b)
+{
+	return a->owner == b->owner && a->what.len == b->what.len &&
+	       memcmp(a->what.data, b->what.data, a->what.len) == 0;
+}
+
+static uint64_t find_equal(const struct bash_task *t)
+{
+	list_each(node, &t->bash->live)
+	{
+		const struct bash_task *other = list_entry(node, struct bash_task, node);
+
+		if (is_equal(t, other))
+			return other->number;
+	}
+	return 0;
 }
 
 /* A label is the command, or its beginning: a list of many long ones has to fit a reply. */
@@ -215,6 +277,10 @@ static int start_task(struct bash_task *t, const struct bash_request *request,
 		return rc; /* @t has been destroyed */
 	id = errand_text_data(*ret_id, &len);
 	t->id = mem_dup(NULL, id, len);
+	t->number = number_in(id, len);
+	t->equal = find_equal(t);
+	map_put(&b->by_number, t->number, t);
+	list_add(&b->live, &t->node);
 	t->spec = NULL;
 	return 0;
 }
@@ -241,6 +307,8 @@ int bash_start(struct bash *b, errand_agent owner, const struct run_context *cli
 	list_init(&t->node);
 	t->bash = b;
 	t->owner = owner;
+	t->began_ms = clock_mono_ms();
+	note_what(t, request, client->cwd);
 	t->spec = &spec;
 	return start_task(t, request, ret_id, ret_err);
 }

@@ -107,7 +107,7 @@ static void put_left(struct buf *out, const struct run_end *end)
 			 end->processes_left == 1 ? "" : "es");
 }
 
-static bool is_incomplete(const struct run_end *end)
+bool bash_is_incomplete(const struct run_end *end)
 {
 	return end->processes_left || end->is_unproved;
 }
@@ -123,7 +123,7 @@ static void put_incomplete(struct buf *out, const struct run_end *end)
 
 static int put_killed(struct buf *out, const struct run_end *end)
 {
-	if (!is_incomplete(end))
+	if (!bash_is_incomplete(end))
 		return put_process(out, end);
 	put_incomplete(out, end);
 	return ERRAND_KILLED;
@@ -133,7 +133,7 @@ static int put_timed_out(struct buf *out, const struct run_end *end)
 {
 	int status = put_process(out, end);
 
-	if (is_incomplete(end)) {
+	if (bash_is_incomplete(end)) {
 		buf_adds(out, ", ");
 		put_incomplete(out, end);
 	}

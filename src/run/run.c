@@ -207,6 +207,10 @@ void run_settle_record(struct run_task *t, const struct proto_record *record)
 		.is_unproved = record->flags & PROTO_NOT_PROVED,
 		.started_ms = record->started_ms,
 		.ended_ms = record->ended_ms,
+		.took_ms = record->took_ms,
+		.cpu_us = record->cpu_us,
+		.peak_kib = record->peak_kib,
+		.log_errno = (int)record->log_errno,
 	};
 	struct run *r = t->run;
 	uint64_t id = t->id;

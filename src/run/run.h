@@ -66,6 +66,9 @@ struct run_end {
 		detached_left; /* own session, none of the task's descriptors: not counted above */
 	bool is_unproved;             /* KILL, DEADLINE: nobody could count what is left */
 	int64_t started_ms, ended_ms; /* wall */
+	int64_t took_ms;              /* monotonic; 0: no shim has recorded it */
+	uint64_t cpu_us, peak_kib;    /* of the main process and what it waited for */
+	int log_errno; /* why the log stopped before the task; 0: it did not */
 };
 
 /* [from run_turn, run_flush] The end is on disk. Exactly once for each task started. */

@@ -755,6 +755,16 @@ def test_wt_10_a_frozen_host_misses_nothing():
         equal(notices_of(c.tool("task_list")), [])
 
 
+def test_mu_01_an_equal_task_starts_and_the_older_one_is_named_beside_the_text():
+    with client() as c:
+        first, second = start(c, "exec sleep 30"), c.tool(
+            "bash", command="exec sleep 30", description="d", run_in_background=True)
+        equal(text_of(second), "started background task bash-2")
+        equal(second["_meta"]["errand/facts"]["bash-2"]["equalTask"], first)
+        rows = c.tool("task_list")["_meta"]["errand/facts"]
+        equal([rows[task].get("equalTask") for task in (first, "bash-2")], [None, first])
+
+
 def test_mu_02_polling_is_cheap_and_says_the_same():
     with client() as c:
         task = start(c, "exec sleep 30")
