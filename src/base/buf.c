@@ -9,10 +9,15 @@
 
 void buf_init(struct buf *b, size_t max)
 {
-	buf_init_mem(b, max, NULL);
+	buf_init_try(b, max, NULL);
 }
 
 void buf_init_mem(struct buf *b, size_t max, const struct mem *mem)
+{
+	*b = (struct buf){.max = max, .mem = mem, .is_sure = true};
+}
+
+void buf_init_try(struct buf *b, size_t max, const struct mem *mem)
 {
 	*b = (struct buf){.max = max, .mem = mem};
 }
@@ -20,7 +25,7 @@ void buf_init_mem(struct buf *b, size_t max, const struct mem *mem)
 void buf_release(struct buf *b)
 {
 	mem_free(b->mem, b->data);
-	buf_init_mem(b, b->max, b->mem);
+	*b = (struct buf){.max = b->max, .mem = b->mem, .is_sure = b->is_sure};
 }
 
 void buf_clear(struct buf *b)
@@ -46,6 +51,8 @@ int buf_reserve(struct buf *b, size_t more)
 	if (cap > b->max + 1)
 		cap = b->max + 1;
 	p = mem_try_resize(b->mem, b->data, cap);
+	if (!p && b->is_sure)
+		mem_fail(b->mem, cap);
 	if (!p)
 		return b->error = -ERR_NOMEM;
 	b->data = p;

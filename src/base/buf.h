@@ -5,6 +5,10 @@
  * Appending beyond the maximum, or a failed allocation, makes the buffer bad: it keeps
  * what it had, takes nothing more, and buf_error() says why. So a writer may append a
  * whole reply and look once. A buffer that holds something is NUL-terminated.
+ *
+ * One of buf_init_mem() cannot lack memory: a failed allocation is mem_fail(). It is for what
+ * must not get lost and is nobody's answer. Where the size is a caller's, or somebody can be
+ * told, it is buf_init_try().
  */
 #pragma once
 
@@ -17,7 +21,8 @@
 struct buf {
 	char *data; /* NULL while empty and never written */
 	size_t len, cap, max;
-	int error; /* 0, -ERR_LIMIT or -ERR_NOMEM */
+	int error;    /* 0, -ERR_LIMIT or -ERR_NOMEM */
+	bool is_sure; /* never -ERR_NOMEM */
 	const struct mem *mem;
 };
 
@@ -28,6 +33,7 @@ struct buf {
 
 void buf_init(struct buf *b, size_t max);
 void buf_init_mem(struct buf *b, size_t max, const struct mem *mem);
+void buf_init_try(struct buf *b, size_t max, const struct mem *mem);
 void buf_release(struct buf *b); /* back to empty, with the same maximum */
 void buf_clear(struct buf *b);   /* keeps the memory; forgets an error */
 

@@ -3,13 +3,18 @@
 
 #include <jansson.h>
 #include <math.h>
+#include <pthread.h>
+#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/err.h"
 #include "base/limits.h"
 #include "base/utf8.h"
+
+#define LOAD_FLAGS (JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL | JSON_ALLOW_NUL)
 
 static const json_t *lib(const struct js *j)
 {
@@ -21,10 +26,85 @@ static const struct js *ours(const json_t *j)
 	return (const struct js *)(const void *)j;
 }
 
+/* ---- memory ---- */
+
+/*
+ * The library cannot be told that there is no memory: some of its allocations are not looked
+ * at, and what follows is a wrong value, or a write out of bounds. So while it parses for us,
+ * its memory comes from the arena of the tree, and if there is none, parsing is left. Whoever
+ * else uses the library in this process keeps the allocator that was there.
+ */
+struct load {
+	struct arena *arena;
+	jmp_buf no_memory;
+};
+
+static _Thread_local struct load *loading;
+static json_malloc_t lib_malloc;
+static json_free_t lib_free;
+
+static void *load_malloc(size_t n)
+{
+	void *p;
+
+	if (!loading)
+		return lib_malloc(n);
+	p = arena_take(loading->arena, n);
+	if (!p)
+		longjmp(loading->no_memory, 1);
+	return p;
+}
+
+static void load_free(void *p)
+{
+	if (!loading)
+		lib_free(p);
+}
+
+static void install(void)
+{
+	json_get_alloc_funcs(&lib_malloc, &lib_free);
+	json_set_alloc_funcs(load_malloc, load_free);
+	/* The library would open /dev/urandom for a seed. */
+	json_object_seed((size_t)(uintptr_t)&loading | 1);
+}
+
+/* The library's own, of which there is only one. */
+static bool is_constant(const json_t *j)
+{
+	return json_is_boolean(j) || json_is_null(j);
+}
+
+/* Parse one value: 0, -ERR_NOMEM, -ERR_FORMAT. */
+static int load(const char *text, size_t len, json_t **ret, json_error_t *e)
+{
+	static pthread_once_t is_installed = PTHREAD_ONCE_INIT;
+	struct load l = {.arena = NULL};
+	json_t *volatile root = NULL;
+	int has_memory;
+
+	(void)pthread_once(&is_installed, install);
+	l.arena = arena_new(KIB(1) + (len < KIB(64) ? len * 4 : len));
+	if (!l.arena)
+		return -ERR_NOMEM;
+	loading = &l;
+	has_memory = setjmp(l.no_memory) == 0;
+	if (has_memory)
+		root = json_loadb(text, len, LOAD_FLAGS, e);
+	loading = NULL;
+	if (!root || is_constant(root))
+		arena_free(l.arena);
+	*ret = root;
+	if (root)
+		return 0;
+	return has_memory ? -ERR_FORMAT : -ERR_NOMEM;
+}
+
 /* ---- spans: a scanner for text that is known to be well-formed ---- */
 
 struct scan {
 	const char *p, *end;
+	bool failed; /* there was no memory to look further */
 };
 
 static void skip_space(struct scan *s)
@@ -77,25 +157,44 @@ static void skip_value(struct scan *s)
 	} while (depth > 0);
 }
 
-/* Does the quoted string @s spell @key, escapes and all? */
+/* What the escape at *@p stands for, if that is a character of ASCII; else -1. */
+static int unescape(const char **p, const char *end)
+{
+	static const char names[] = "\"\"\\\\//b\bf\fn\nr\rt\t";
+	char digits[5] = {0};
+	const char *at = names;
+	long code;
+
+	if (end - *p >= 6 && (*p)[1] == 'u') {
+		memcpy(digits, *p + 2, 4);
+		code = strtol(digits, NULL, 16);
+		*p += 6;
+		return code < 0x80 ? (int)code : -1;
+	}
+	while (*at && *at != (*p)[1])
+		at += 2;
+	*p += 2;
+	return *at ? at[1] : -1;
+}
+
+/* Does the quoted string @s spell @key, which is ASCII, escapes and all? */
 static bool spells(struct js_span s, const char *key)
 {
-	size_t n = strlen(key);
-	json_error_t e;
-	json_t *j;
-	bool same;
+	const char *p = s.ptr + 1, *end = s.ptr + s.len - 1;
 
-	if (!memchr(s.ptr, '\\', s.len))
-		return s.len == n + 2 && memcmp(s.ptr + 1, key, n) == 0;
-	j = json_loadb(s.ptr, s.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, &e);
-	same = j && json_string_length(j) == n && memcmp(json_string_value(j), key, n) == 0;
-	json_decref(j);
-	return same;
+	for (; p < end && *key; key++) {
+		int c = *p == '\\' ? unescape(&p, end) : *p++;
+
+		if (c != *key)
+			return false;
+	}
+	return p == end && !*key;
 }
 
 struct js_span js_member(struct js_span object, const char *key)
 {
-	struct scan s = {object.ptr, object.ptr ? object.ptr + object.len : NULL};
+	struct scan s = {.p = object.ptr,
+			 .end = object.ptr ? object.ptr + object.len : NULL};
 	struct js_span found = {NULL, 0}, name;
 	const char *start;
 
@@ -130,7 +229,7 @@ struct js_span js_member(struct js_span object, const char *key)
 
 void js_each(struct js_span array, void (*fn)(void *ud, struct js_span element), void *ud)
 {
-	struct scan s = {array.ptr, array.ptr + array.len};
+	struct scan s = {.p = array.ptr, .end = array.ptr + array.len};
 	const char *start;
 
 	skip_space(&s);
@@ -179,14 +278,16 @@ static size_t number_len(const char *p, const char *end)
 	return (size_t)(at - p);
 }
 
-static bool overflows(const char *p, size_t len)
+static bool overflows(struct scan *s, const char *p, size_t len)
 {
 	char text[512], *rest;
 	char *copy = text;
 	bool over;
 
-	if (len >= sizeof(text) && !(copy = malloc(len + 1)))
+	if (len >= sizeof(text) && !(copy = malloc(len + 1))) {
+		s->failed = true;
 		return true;
+	}
 	memcpy(copy, p, len);
 	copy[len] = 0;
 	over = isinf(strtod(copy, &rest));
@@ -207,7 +308,7 @@ static bool next_overflow(struct scan *s, struct js_span *ret)
 			size_t len = number_len(start, s->end);
 
 			s->p += len;
-			if (overflows(start, len)) {
+			if (overflows(s, start, len)) {
 				*ret = (struct js_span){start, len};
 				return true;
 			}
@@ -220,40 +321,45 @@ static bool next_overflow(struct scan *s, struct js_span *ret)
 
 bool js_overflows_only_in(struct js_span text, struct js_span inner)
 {
-	struct scan s = {text.ptr, text.ptr + text.len};
+	struct scan s = {.p = text.ptr, .end = text.ptr + text.len};
 	struct js_span n;
 
 	while (next_overflow(&s, &n))
 		if (!inner.ptr || n.ptr < inner.ptr || n.ptr >= inner.ptr + inner.len)
 			return false;
-	return true;
+	return !s.failed;
 }
 
 /* ---- reading ---- */
 
-#define LOAD_FLAGS (JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL | JSON_ALLOW_NUL)
-
 /* Parse again with -0, and spaces, where a number overflowed. */
 static int parse_patched(const char *text, size_t len, json_t **ret, json_error_t *e)
 {
-	char *copy = mem_dup(NULL, text, len);
-	struct scan s = {copy, copy + len};
+	char *copy = mem_try(NULL, len + 1);
+	struct scan s = {0};
 	struct js_span n;
 	char *at;
+	int rc;
 
-	while (next_overflow(&s, &n)) {
+	if (!copy)
+		return -ERR_NOMEM;
+	memcpy(copy, text, len);
+	copy[len] = 0;
+	s.p = copy;
+	s.end = copy + len;
+	while (next_overflow(&s, &n) && !s.failed) {
 		at = copy + (n.ptr - copy);
 		memset(at, ' ', n.len);
 		memcpy(at, "-0", 2);
 	}
-	*ret = json_loadb(copy, len, LOAD_FLAGS, e);
+	rc = s.failed ? -ERR_NOMEM : load(copy, len, ret, e);
 	mem_free(NULL, copy);
-	return *ret ? -ERR_LOSSY : -ERR_FORMAT;
+	return rc == 0 ? -ERR_LOSSY : rc;
 }
 
 static bool too_deep(const char *text, size_t len, size_t levels)
 {
-	struct scan s = {text, text + len};
+	struct scan s = {.p = text, .end = text + len};
 	size_t depth = 0;
 
 	while (s.p < s.end) {
@@ -282,21 +388,19 @@ int js_parse_within(const char *text, size_t len, size_t levels, struct js **ret
 {
 	json_error_t e;
 	json_t *root;
-	int rc = 0;
+	int rc;
 
 	/* Nowhere in JSON; the library passes over one behind a number. */
 	if (memchr(text, 0, len))
 		return err_set(err, ERR_FORMAT, "a NUL byte");
 	if (too_deep(text, len, levels))
 		return err_set(err, ERR_FORMAT, "nested deeper than %zu levels", levels);
-	/* A seed of our own: the library would open /dev/urandom for one. */
-	json_object_seed((size_t)(uintptr_t)&e | 1);
-	root = json_loadb(text, len, LOAD_FLAGS, &e);
-	if (!root && json_error_code(&e) == json_error_numeric_overflow)
+	rc = load(text, len, &root, &e);
+	if (rc == -ERR_FORMAT && json_error_code(&e) == json_error_numeric_overflow)
 		rc = parse_patched(text, len, &root, &e);
-	if (!root && json_error_code(&e) == json_error_out_of_memory)
+	if (rc == -ERR_NOMEM)
 		return err_set(err, ERR_NOMEM, "out of memory");
-	if (!root)
+	if (rc == -ERR_FORMAT)
 		return err_set(err, ERR_FORMAT, "%s at byte %d", e.text, e.position);
 	*ret = (struct js *)(void *)root;
 	return rc;
@@ -304,7 +408,8 @@ int js_parse_within(const char *text, size_t len, size_t levels, struct js **ret
 
 void js_free(struct js *root)
 {
-	json_decref((json_t *)(void *)root);
+	if (root && !is_constant(lib(root)))
+		arena_free(arena_of(root));
 }
 
 bool js_has_negative_zero(const struct js *j)
