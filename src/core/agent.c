@@ -97,8 +97,7 @@ static int take_session(errand_host *h, const struct errand_agent_options *o,
 		return error_make(ret_err, &h->mem, ERRAND_EARG, "bad agent options");
 	rc = str_in(&h->mem, o->session.ptr, o->session.len, h->max.definition, &id);
 	if (rc != 0)
-		return error_make(ret_err, &h->mem, rc, "session id is over %zu bytes",
-				  h->max.definition);
+		return error_of_text(ret_err, &h->mem, rc, "session id", h->max.definition);
 	*ret = session_get(h, &id);
 	if (!(*ret)->registered || (o->flags & ERRAND_AGENT_UNREGISTERED))
 		return 0;

@@ -100,9 +100,9 @@ void call_answer(errand_host *h, struct call *c, struct buf *json)
 {
 	str_free(&h->mem, &c->answer);
 	if (buf_error(json)) {
+		(void)error_make(&c->error, &h->mem, ERRAND_ENOMEM, "%s",
+				 why_no_result(buf_error(json)));
 		buf_release(json);
-		(void)error_make(&c->error, &h->mem, ERRAND_ENOMEM,
-				 "the result is too large");
 	} else {
 		c->answer = str_of_buf(json);
 	}
@@ -380,24 +380,27 @@ static void args_as_string(errand_host *h, struct call *c)
 	(void)js_put_string(&b, c->args.ptr, c->args.len);
 	str_free(&h->mem, &c->args);
 	c->args = str_of_buf(&b);
-	(void)!js_parse_within(c->args.ptr, c->args.len, h->max.nesting, &c->tree, NULL);
+	(void)!parse_here(&h->mem, h->max.nesting, c->args.ptr, c->args.len, &c->tree);
 }
 
-/* D16: the tree is there only if the arguments are lossless JSON. */
-static bool parse_args(errand_host *h, struct call *c)
+/* D16: the tree is there only if the arguments are lossless JSON. NULL, or why it is not. */
+static const char *parse_args(errand_host *h, struct call *c)
 {
-	int rc;
+	int rc = -ERR_LOSSY;
 
-	if (c->flags & ERRAND_ARGS_NOT_JSON)
-		return false;
-	rc = js_parse_within(c->args.ptr, c->args.len, h->max.nesting, &c->tree, NULL);
+	if (!(c->flags & ERRAND_ARGS_NOT_JSON))
+		rc = js_parse_within(c->args.ptr, c->args.len, h->max.nesting, &c->tree,
+				     NULL);
+	if (rc == -ERR_NOMEM)
+		return "out of memory";
 	if (rc == -ERR_FORMAT)
 		args_as_string(h, c);
 	if (rc == -ERR_LOSSY || js_has_negative_zero(c->tree)) {
 		js_free(c->tree);
 		c->tree = NULL;
+		return "tool execution arguments must be losslessly JSON-serializable";
 	}
-	return c->tree != NULL;
+	return NULL;
 }
 
 static void refuse(errand_host *h, struct call *c, const char *message, const char *name,
@@ -409,13 +412,14 @@ static void refuse(errand_host *h, struct call *c, const char *message, const ch
 
 void call_enter(errand_host *h, struct call *c)
 {
+	const char *why;
+
 	c->tool = tool_find(h, c->agent, c->tool_name.ptr, c->tool_name.len);
 	if (c->tool)
 		list_add(&c->tool->calls, &c->in_tool);
-	if (!parse_args(h, c))
-		refuse(h, c,
-		       "tool execution arguments must be losslessly JSON-serializable",
-		       NULL, NULL);
+	why = parse_args(h, c);
+	if (why)
+		refuse(h, c, why, NULL, NULL);
 	else if (c->signal.raised)
 		refuse(h, c, NOT_DISPATCHED, "AbortError", "ABORTED_BEFORE_DISPATCH");
 	else

@@ -88,8 +88,7 @@ static int take_strings(errand_host *h, struct call *c, const struct errand_call
 			&c->tool_name);
 
 	if (rc != 0)
-		return error_make(ret_err, &h->mem, rc, "tool name is over %zu bytes",
-				  h->max.definition);
+		return error_of_text(ret_err, &h->mem, rc, "tool name", h->max.definition);
 	if (!o->args.ptr || str_length(o->args.ptr, o->args.len) == 0) {
 		c->args = str_dup(&h->mem, "{}", 2);
 		return 0;

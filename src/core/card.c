@@ -12,13 +12,14 @@ static int put_card(const char *in_json, size_t len, errand_sink *out, const cha
 		    const char *kind, bool has_id)
 {
 	struct js *args = NULL;
-	const char *id = NULL;
+	const char *id;
 	size_t id_len = 0;
 	struct buf text;
 
-	if (has_id && js_parse(in_json, len, &args, NULL) == 0)
-		id = js_string(js_get(args, "task_id"), &id_len);
-	buf_init_mem(&text, MAX_JSON_TEXT, out->buf.mem);
+	if (has_id && js_parse(in_json, len, &args, NULL) == -ERR_NOMEM)
+		out->buf.error = -ERR_NOMEM;
+	id = js_string(js_get(args, "task_id"), &id_len);
+	buf_init_try(&text, MAX_JSON_TEXT, out->buf.mem);
 	(void)buf_adds(&text, title);
 	(void)buf_add(&text, id, id_len);
 	(void)buf_adds(&out->buf, "{\"card\":\"generic\"");
@@ -27,6 +28,8 @@ static int put_card(const char *in_json, size_t len, errand_sink *out, const cha
 	if (id)
 		(void)js_put_member(&out->buf, "rawInput", id, id_len);
 	(void)buf_addc(&out->buf, '}');
+	if (buf_error(&text))
+		out->buf.error = buf_error(&text);
 	buf_release(&text);
 	js_free(args);
 	return 0;
@@ -57,19 +60,21 @@ int card_kill(void *ud, const char *in_json, size_t len, errand_sink *out, erran
 
 /* ---- the card of any tool ---- */
 
-static bool are_valid(const errand_host *h, const struct tool *t, errand_str args)
+static int are_valid(const errand_host *h, const struct tool *t, errand_str args, bool *ret,
+		     errand_error **ret_err)
 {
 	struct js *j = NULL;
 	struct buf why;
-	bool is_valid = js_parse_within(args.ptr, args.len, h->max.nesting, &j, NULL) ==
-				0 &&
-			!js_has_negative_zero(j);
+	int rc = js_parse_within(args.ptr, args.len, h->max.nesting, &j, NULL);
 
+	if (rc == -ERR_NOMEM)
+		return error_no_memory(ret_err, &h->mem);
 	buf_init_mem(&why, MAX_ERROR_TEXT, &h->mem);
-	is_valid = is_valid && schema_check(t->params, j, "arguments", "", &why);
+	*ret = rc == 0 && !js_has_negative_zero(j) &&
+	       schema_check(t->params, j, "arguments", "", &why);
 	buf_release(&why);
 	js_free(j);
-	return is_valid;
+	return 0;
 }
 
 /* A card that throws, or is no JSON, is none: the call itself is not to suffer. */
@@ -79,18 +84,19 @@ static int make(errand_host *h, const struct tool *t, errand_str args, errand_te
 	errand_error *e = NULL;
 	struct js *j = NULL;
 	struct buf out;
-	bool is_card;
+	int rc = run_maker(h, t->card, t->ud, args, &out, &e);
 
-	if (run_maker(h, t->card, t->ud, args, &out, &e) != 0) {
-		errand_error_free(e);
+	errand_error_free(e);
+	if (rc == ERRAND_ENOMEM)
+		return error_no_memory(ret_err, &h->mem);
+	if (rc != 0)
 		return 0;
-	}
-	is_card = js_parse(buf_text(&out), out.len, &j, NULL) == 0;
+	rc = js_parse_within(buf_text(&out), out.len, h->max.nesting, &j, NULL);
 	js_free(j);
-	if (is_card)
+	if (rc == 0)
 		return text_take(&out, ret, ret_err);
 	buf_release(&out);
-	return 0;
+	return rc == -ERR_NOMEM ? error_no_memory(ret_err, &h->mem) : 0;
 }
 
 int errand_card(errand_host *h, errand_agent agent, const char *tool, const char *args_json,
@@ -100,7 +106,8 @@ int errand_card(errand_host *h, errand_agent agent, const char *tool, const char
 	errand_text *card = NULL;
 	errand_str args = {args_json, str_length(args_json, len)};
 	struct tool *t;
-	int rc;
+	bool fits = false;
+	int rc = 0;
 
 	if (!h || !tool || !ret_json_or_null)
 		return error_make(ret_err, NULL, ERRAND_EARG,
@@ -113,7 +120,10 @@ int errand_card(errand_host *h, errand_agent agent, const char *tool, const char
 		return error_make(ret_err, &h->mem, ERRAND_ELIMIT,
 				  "args are over %zu bytes", h->max.args);
 	t = tool_find(h, a, tool, strlen(tool));
-	rc = t && t->card && are_valid(h, t, args) ? make(h, t, args, &card, ret_err) : 0;
+	if (t && t->card)
+		rc = are_valid(h, t, args, &fits, ret_err);
+	if (fits)
+		rc = make(h, t, args, &card, ret_err);
 	if (rc == 0)
 		*ret_json_or_null = card;
 	return rc;

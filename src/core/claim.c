@@ -106,17 +106,43 @@ static int take(errand_host *h, struct claim *c, errand_error **ret_err)
 	return rc;
 }
 
-static int show(errand_host *h, const struct claim *c, errand_text **ret,
-		errand_error **ret_err)
+/* Bytes of what would be taken from a list, at most. */
+static size_t size_in(const errand_host *h, const struct claim *c, int target)
 {
-	struct buf b;
+	const struct inbox *box = inbox_of(c->agent, target);
+	size_t size = 0;
 
-	buf_init_mem(&b, SIZE_MAX / 4, &h->mem);
-	(void)buf_addc(&b, '[');
+	list_each(node, &box->list)
+	{
+		if (is_wanted(h, c, node))
+			size += list_entry(node, struct message, node)->json.len + 1;
+		if (target == ERRAND_NEXT_TURN && c->what == ERRAND_CLAIM_TURN)
+			break;
+	}
+	return size;
+}
+
+/* Before anything is taken: what is logged cannot be undone. */
+static int make_room(errand_host *h, const struct claim *c, struct buf *ret,
+		     errand_error **ret_err)
+{
+	size_t size = size_in(h, c, ERRAND_NEXT_STEP);
+
+	if (c->what != ERRAND_CLAIM_STEP)
+		size += size_in(h, c, ERRAND_NEXT_TURN);
+	buf_init_try(ret, SIZE_MAX / 4, &h->mem);
+	if (buf_reserve(ret, size + 2) == 0)
+		return 0;
+	return error_no_memory(ret_err, &h->mem);
+}
+
+static errand_text *show(const struct claim *c, struct buf *b)
+{
+	(void)buf_addc(b, '[');
 	if (c->hold)
-		messages_put(&b, &c->hold->messages);
-	(void)buf_addc(&b, ']');
-	return text_take(&b, ret, ret_err);
+		messages_put(b, &c->hold->messages);
+	(void)buf_addc(b, ']');
+	return text_of_buf(b);
 }
 
 int errand_claim(errand_host *h, errand_agent agent, int what, uint64_t turn,
@@ -124,6 +150,7 @@ int errand_claim(errand_host *h, errand_agent agent, int what, uint64_t turn,
 		 errand_error **ret_err)
 {
 	struct claim c = {.what = what, .turn = turn};
+	struct buf text;
 	int rc = may_change(h, ret_err);
 
 	if (rc != 0)
@@ -134,12 +161,17 @@ int errand_claim(errand_host *h, errand_agent agent, int what, uint64_t turn,
 	c.agent = agent_get(h, agent, ret_err);
 	if (!c.agent)
 		return ERRAND_EGONE;
+	rc = make_room(h, &c, &text, ret_err);
+	if (rc != 0)
+		return rc;
 	rc = take(h, &c, ret_err);
-	if (rc == 0)
-		rc = show(h, &c, ret_messages_json, ret_err);
-	if (rc == 0)
+	if (rc == 0) {
+		*ret_messages_json = show(&c, &text);
 		*ret_lease = c.lease ? c.lease->obj.id : 0;
-	else if (c.lease)
+		return 0;
+	}
+	buf_release(&text);
+	if (c.lease)
 		lease_return(h, c.lease);
 	return rc;
 }

@@ -42,7 +42,7 @@ static void read_and_answer(errand_host *h, struct call *c, struct task *t)
 		call_fail(h, c, e);
 		return;
 	}
-	buf_init_mem(&value, h->max.json, &h->mem);
+	buf_init_try(&value, h->max.json, &h->mem);
 	(void)buf_addc(&value, '{');
 	(void)js_put_member(&value, "text", buf_text(&text), text.len);
 	(void)js_put_key(&value, "task");
@@ -129,7 +129,7 @@ static void exec_list(void *ud, errand_host *h, errand_frame f,
 
 	(void)ud;
 	(void)v;
-	buf_init_mem(&value, h->max.json, &h->mem);
+	buf_init_try(&value, h->max.json, &h->mem);
 	(void)buf_addc(&value, '[');
 	task_each(h, c->agent, add_public, &value);
 	(void)buf_addc(&value, ']');

@@ -43,7 +43,7 @@ static enum verdict decide(errand_host *h, const struct call *c,
 	enum verdict verdict = VERDICT_BROKEN;
 	struct js *j = NULL;
 
-	if (js_parse_within(c->answer.ptr, c->answer.len, h->max.nesting, &j, NULL) == 0) {
+	if (parse_here(&h->mem, h->max.nesting, c->answer.ptr, c->answer.len, &j) == 0) {
 		while (kinds->name && !js_string_is(js_get(j, "kind"), kinds->name))
 			kinds++;
 		verdict = kinds->verdict;
@@ -93,7 +93,7 @@ enum verdict decide_guard(errand_host *h, const struct call *c, struct str *ret_
 
 	if (is_default_answer(c, DEFAULT_GUARD))
 		return VERDICT_ALLOW;
-	if (js_parse_within(c->answer.ptr, c->answer.len, h->max.nesting, &j, NULL) == 0 &&
+	if (parse_here(&h->mem, h->max.nesting, c->answer.ptr, c->answer.len, &j) == 0 &&
 	    js_type(j) == JS_OBJECT) {
 		reason = js_get(j, "reason");
 		if (js_type(reason) == JS_NONE || js_type(reason) == JS_NULL)

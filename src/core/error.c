@@ -33,7 +33,7 @@ static void set_text(const struct mem *m, struct str *s, const char *text, size_
 
 	len = utf8_head(text, len, MAX_ERROR_TEXT);
 	if (str_in(m, text, len, MAX_ERROR_TEXT, &copy) != 0)
-		copy = str_dup(m, "out of memory", 13);
+		mem_fail(m, len);
 	str_free(m, s);
 	*s = copy;
 }

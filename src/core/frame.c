@@ -292,7 +292,7 @@ int errand_answer(errand_host *h, errand_frame id, const char *json, size_t len)
 		say(h, f);
 		return 0;
 	}
-	buf_init_mem(&copy, h->max.json, &h->mem);
+	buf_init_try(&copy, h->max.json, &h->mem);
 	rc = rc_of_base(buf_add(&copy, json, str_length(json, len)));
 	if (rc != 0) {
 		buf_release(&copy);
@@ -385,7 +385,7 @@ int errand_call_state(const errand_host *h, errand_call call, errand_text **ret_
 	c = object_get(h, call, OBJ_CALL);
 	if (!c)
 		return ERRAND_EGONE;
-	buf_init_mem(&b, MAX_ERROR_TEXT, &h->mem);
+	buf_init_try(&b, MAX_ERROR_TEXT, &h->mem);
 	(void)buf_addf(&b, "{\"stage\":\"%s\"", words[c->stage]);
 	if (speaker(c)) {
 		(void)js_put_key(&b, "listener");

@@ -38,7 +38,8 @@ void inbox_announce(errand_host *h, const struct agent *a, const char *word,
 int inbox_add(errand_host *h, struct agent *a, struct message *m, errand_error **ret_err)
 {
 	struct inbox *box = inbox_of(a, m->target);
-	struct splice s = {.target = m->target, .start = box->count};
+	struct splice s = {
+		.target = m->target, .start = box->count, .may_fail = !m->is_notice};
 	struct list one;
 	int rc;
 
@@ -74,12 +75,22 @@ void inbox_move(struct agent *a, struct message *m, struct message *before)
 	m->was_returned = true;
 }
 
+static int show_id(errand_host *h, const struct message *m, errand_text **ret,
+		   errand_error **ret_err)
+{
+	struct buf id;
+
+	buf_init_try(&id, m->id.len, &h->mem);
+	(void)buf_add(&id, m->id.ptr, m->id.len);
+	return text_take(&id, ret, ret_err);
+}
+
 int errand_insert(errand_host *h, errand_agent agent, int target, const char *message_json,
 		  size_t len, errand_text **ret_id, errand_error **ret_err)
 {
 	struct agent *a;
 	struct message *m = NULL;
-	struct buf id;
+	errand_text *id = NULL;
 	int rc = may_change(h, ret_err);
 
 	if (rc != 0)
@@ -98,17 +109,18 @@ int errand_insert(errand_host *h, errand_agent agent, int target, const char *me
 	if (rc != 0)
 		return rc;
 	m->target = target;
-	rc = inbox_add(h, a, m, ret_err);
+	if (ret_id)
+		rc = show_id(h, m, &id, ret_err);
+	if (rc == 0)
+		rc = inbox_add(h, a, m, ret_err);
 	if (rc != 0) {
+		errand_text_free(id);
 		message_free(h, m);
 		return rc;
 	}
 	inbox_announce(h, a, "inserted", m, NULL, false);
-	if (!ret_id)
-		return 0;
-	buf_init_mem(&id, m->id.len, &h->mem);
-	(void)buf_add(&id, m->id.ptr, m->id.len);
-	*ret_id = text_of_buf(&id);
+	if (ret_id)
+		*ret_id = id;
 	return 0;
 }
 
@@ -263,7 +275,7 @@ int errand_inbox(const errand_host *h, errand_agent agent, errand_text **ret_jso
 	a = agent_get(h, agent, ret_err);
 	if (!a)
 		return ERRAND_EGONE;
-	buf_init_mem(&b, SIZE_MAX / 4, &h->mem);
+	buf_init_try(&b, SIZE_MAX / 4, &h->mem);
 	(void)buf_addc(&b, '[');
 	for (int target = ERRAND_NEXT_STEP; target <= ERRAND_NEXT_TURN; target++)
 		put_with_target(&b, &a->inbox[target - ERRAND_NEXT_STEP],

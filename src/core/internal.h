@@ -547,8 +547,8 @@ struct str message_new_id(errand_host *h, const struct agent *a);
 /* @is_ours: we have written it, so that it may be the notice of a task. */
 int message_parse(errand_host *h, const struct agent *a, struct js_span text, bool is_ours,
 		  struct message **ret, errand_error **ret_err);
-/* One that we have written, as a tree; NULL: it is none, or is pending already. */
-struct message *message_read(errand_host *h, struct agent *a, const struct js *j);
+/* One that we have written, as a tree. EREFUSED: it is none, or is pending already. */
+int message_read(errand_host *h, struct agent *a, const struct js *j, struct message **ret);
 void message_id_seen(errand_host *h, const struct message *m); /* not to be made again */
 void message_named(struct message *m); /* its id is set: fill its name */
 /* To the end of its list, and no more than that. */
@@ -581,10 +581,11 @@ struct splice {
 	size_t start, removed;
 	const struct list *inserted; /* NULL: none */
 	bool is_canceled;
+	bool may_fail; /* there is a caller to be told that memory is short */
 };
 
 /* `{"seq":N,"type":"<type>","data":{`; the caller adds members. Only if a->log is there. */
-void log_begin(errand_host *h, const struct agent *a, struct buf *event, const char *type);
+void log_begin(const struct agent *a, struct buf *event, const char *type);
 /* Append it and release @event. ECALLBACK: the log refused. */
 int log_end(errand_host *h, struct agent *a, struct buf *event, errand_error **ret_err);
 int log_append(errand_host *h, struct agent *a, struct buf *event, errand_error **ret_err);
@@ -747,8 +748,9 @@ void outcome_fail(errand_host *h, struct call *c, errand_error *e); /* takes @e 
 void outcome_fail_text(errand_host *h, struct call *c, const char *message,
 		       const char *name, const char *code);
 void outcome_forget(errand_host *h, struct call *c);
-struct js *outcome_parse(const errand_host *h,
-			 const struct call *c); /* c->answer; NULL: no lossless JSON */
+/* c->answer; NULL: no lossless JSON */
+struct js *outcome_parse(const errand_host *h, const struct call *c);
+const char *why_no_result(int buf_error); /* of one that would hold it */
 /* Take the value that stands in c->answer, or in its member "value". @tree is what was parsed
  * of it, and taken. False: it is not valid under the tool's schema, and the call has failed. */
 bool outcome_take_value(errand_host *h, struct call *c, struct js *tree, bool is_member);

@@ -13,9 +13,8 @@ const char *target_word(int target)
 	return target == ERRAND_NEXT_TURN ? "next-turn" : "next-step";
 }
 
-void log_begin(errand_host *h, const struct agent *a, struct buf *event, const char *type)
+void log_begin(const struct agent *a, struct buf *event, const char *type)
 {
-	buf_init_mem(event, SIZE_MAX / 4, &h->mem);
 	(void)buf_adds(event, "{\"seq\":");
 	(void)js_put_int(event, (int64_t)a->log_seq);
 	(void)buf_addf(event, ",\"type\":\"%s\",\"data\":{", type);
@@ -66,7 +65,11 @@ int log_splice(errand_host *h, struct agent *a, const struct splice *s,
 
 	if (!a->log)
 		return 0;
-	log_begin(h, a, &event, "agent/inbox/spliced");
+	if (s->may_fail)
+		buf_init_try(&event, SIZE_MAX / 4, &h->mem);
+	else
+		buf_init_mem(&event, SIZE_MAX / 4, &h->mem);
+	log_begin(a, &event, "agent/inbox/spliced");
 	(void)buf_addf(&event, "\"target\":\"%s\",\"start\":%zu", target_word(s->target),
 		       s->start);
 	if (s->removed > 0)

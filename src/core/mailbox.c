@@ -229,13 +229,21 @@ static int take_cut(const struct mem *mem, const char *text, size_t len, size_t 
 	return str_in(mem, text, text ? utf8_head(text, len, max) : 0, max, ret);
 }
 
+/* Who posted it was told that it will be done. */
+static void letter_read(struct letter *l, errand_host *h, int rc)
+{
+	if (rc == ERRAND_ENOMEM)
+		mem_fail(&h->mem, l->first.len + l->second.len);
+	letter_free(l);
+}
+
 static void settle(void *ud, errand_host *h)
 {
-	const struct letter *l = ud;
+	struct letter *l = ud;
 
-	(void)errand_settle(h, l->to, l->status, l->first.ptr, l->first.len, l->second.ptr,
-			    l->second.len);
-	letter_free(ud);
+	letter_read(l, h,
+		    errand_settle(h, l->to, l->status, l->first.ptr, l->first.len,
+				  l->second.ptr, l->second.len));
 }
 
 int errand_post_settle(errand_mailbox *m, errand_task t, int status, const char *detail,
@@ -259,10 +267,9 @@ int errand_post_settle(errand_mailbox *m, errand_task t, int status, const char 
 
 static void answer(void *ud, errand_host *h)
 {
-	const struct letter *l = ud;
+	struct letter *l = ud;
 
-	(void)errand_answer(h, l->to, l->first.ptr, l->first.len);
-	letter_free(ud);
+	letter_read(l, h, errand_answer(h, l->to, l->first.ptr, l->first.len));
 }
 
 int errand_post_answer(errand_mailbox *m, errand_frame f, const char *json, size_t len)

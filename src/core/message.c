@@ -65,12 +65,12 @@ void message_named(struct message *m)
 /* ---- parsing ---- */
 
 /* The members that are kept, in one order whatever the caller's. */
-static struct str members_of(errand_host *h, const struct message *m, struct js_span text)
+static int take_members(errand_host *h, struct message *m, struct js_span text)
 {
 	static const char *const keys[] = {"role", "content", "source", "task"};
 	struct buf b;
 
-	buf_init_mem(&b, h->max.json, &h->mem);
+	buf_init_try(&b, h->max.json, &h->mem);
 	(void)buf_addc(&b, '{');
 	(void)js_put_member(&b, "id", m->id.ptr, m->id.len);
 	for (size_t i = 0; i < (m->is_notice ? 4 : 3); i++) {
@@ -81,8 +81,23 @@ static struct str members_of(errand_host *h, const struct message *m, struct js_
 		(void)js_put_key(&b, keys[i]);
 		(void)buf_add(&b, member.ptr, member.len);
 	}
-	(void)buf_addc(&b, '}');
-	return str_of_buf(&b);
+	if (buf_addc(&b, '}') != 0) {
+		buf_release(&b);
+		return ERRAND_ENOMEM;
+	}
+	m->json = str_of_buf(&b);
+	return 0;
+}
+
+static int take_id(errand_host *h, const struct agent *a, const struct js *id,
+		   struct message *m)
+{
+	size_t len;
+	const char *text = js_string(id, &len);
+
+	if (!text)
+		m->id = message_new_id(h, a);
+	return text ? str_in(&h->mem, text, len, h->max.args, &m->id) : 0;
 }
 
 static void read_notice(const errand_host *h, struct message *m, const struct js *j)
@@ -100,21 +115,24 @@ static int build_message(errand_host *h, const struct agent *a, const struct js 
 			 struct js_span text, bool is_ours, struct message **ret,
 			 errand_error **ret_err)
 {
-	const char *id;
-	size_t len;
 	struct message *m;
+	int rc;
 
 	if (js_type(js_get(j, "content")) != JS_ARRAY)
 		return error_make(ret_err, &h->mem, ERRAND_EARG, "a message needs content");
-	id = js_string(js_get(j, "id"), &len);
 	m = mem_new(&h->mem, sizeof(*m));
-	m->id = id ? str_dup(&h->mem, id, len) : message_new_id(h, a);
+	rc = take_id(h, a, js_get(j, "id"), m);
 	message_named(m);
 	m->target = ERRAND_NEXT_STEP;
 	m->is_user = js_string_is(js_get(js_get(j, "source"), "kind"), "user");
 	if (is_ours)
 		read_notice(h, m, j);
-	m->json = members_of(h, m, text);
+	if (rc == 0)
+		rc = take_members(h, m, text);
+	if (rc != 0) {
+		message_free(h, m);
+		return error_no_memory(ret_err, &h->mem);
+	}
 	*ret = m;
 	return 0;
 }
@@ -140,21 +158,26 @@ int message_parse(errand_host *h, const struct agent *a, struct js_span text, bo
 	return rc;
 }
 
-struct message *message_read(errand_host *h, struct agent *a, const struct js *j)
+int message_read(errand_host *h, struct agent *a, const struct js *j, struct message **ret)
 {
 	struct message *m = NULL;
 	struct buf text;
+	int rc;
 
 	if (!js_string(js_get(j, "id"), NULL))
-		return NULL;
-	buf_init_mem(&text, h->max.json, &h->mem);
-	(void)js_put_value(&text, j);
-	if (message_parse(h, a, (struct js_span){buf_text(&text), text.len}, true, &m,
-			  NULL) != 0)
-		m = NULL;
+		return ERRAND_EREFUSED;
+	buf_init_try(&text, h->max.json, &h->mem);
+	rc = rc_of_base(js_put_value(&text, j));
+	if (rc == 0)
+		rc = message_parse(h, a, (struct js_span){buf_text(&text), text.len}, true,
+				   &m, NULL);
 	buf_release(&text);
-	if (!m || !names_get(&a->pending, m->id.ptr, m->id.len))
-		return m;
-	message_free(h, m);
-	return NULL;
+	if (rc != 0)
+		return rc == ERRAND_ENOMEM ? rc : ERRAND_EREFUSED;
+	if (names_get(&a->pending, m->id.ptr, m->id.len)) {
+		message_free(h, m);
+		return ERRAND_EREFUSED;
+	}
+	*ret = m;
+	return 0;
 }

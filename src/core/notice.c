@@ -109,7 +109,7 @@ int errand_summary(const char *text, size_t len, errand_text **ret)
 
 	if (!text || !ret)
 		return ERRAND_EARG;
-	buf_init_mem(&out, SIZE_MAX / 4, NULL);
+	buf_init_try(&out, SIZE_MAX / 4, NULL);
 	oneline_put(&out, text, str_length(text, len));
 	cut_summary(&out);
 	return text_take(&out, ret, NULL);

@@ -190,17 +190,18 @@ struct js *outcome_parse(const errand_host *h, const struct call *c)
 {
 	struct js *tree = NULL;
 
-	if (js_parse_within(c->answer.ptr, c->answer.len, h->max.nesting, &tree, NULL) == 0)
+	if (parse_here(&h->mem, h->max.nesting, c->answer.ptr, c->answer.len, &tree) == 0)
 		return tree;
 	js_free(tree);
 	return NULL;
 }
 
 /* Content blocks: an array, or nothing that we would pass on. */
-static bool is_content(const char *text, size_t len)
+static bool is_content(const errand_host *h, const char *text, size_t len)
 {
 	struct js *j = NULL;
-	bool is_array = js_parse(text, len, &j, NULL) == 0 && js_type(j) == JS_ARRAY;
+	bool is_array = parse_here(&h->mem, h->max.nesting, text, len, &j) == 0 &&
+			js_type(j) == JS_ARRAY;
 
 	js_free(j);
 	return is_array;
@@ -214,12 +215,14 @@ int run_maker(errand_host *h, errand_make_fn make, void *ud, errand_str in, stru
 	enum phase before = phase_enter(h, PHASE_PURE);
 	int rc;
 
-	buf_init_mem(&sink.buf, h->max.json, &h->mem);
-	rc = make(ud, in.ptr, in.len, &sink, e);
+	buf_init_try(&sink.buf, h->max.json, &h->mem);
+	rc = make(ud, in.ptr, in.len, &sink, e) < 0 ? ERRAND_ECALLBACK : 0;
 	h->phase = before;
-	if (rc >= 0 && buf_error(&sink.buf))
-		rc = error_make(&e, &h->mem, ERRAND_ENOMEM, "out of memory");
-	if (rc >= 0) {
+	if (buf_error(&sink.buf)) {
+		errand_error_free(e);
+		rc = error_no_memory(&e, &h->mem);
+	}
+	if (rc == 0) {
 		errand_error_free(e);
 		*ret = sink.buf;
 		return 0;
@@ -229,27 +232,32 @@ int run_maker(errand_host *h, errand_make_fn make, void *ud, errand_str in, stru
 	return rc;
 }
 
+const char *why_no_result(int buf_error)
+{
+	return buf_error == -ERR_NOMEM ? "out of memory" : "the result is too large";
+}
+
 static bool render_text(errand_host *h, struct call *c)
 {
 	struct buf text, content;
-	bool is_good;
+	int error;
 
-	buf_init_mem(&text, h->max.json, &h->mem);
+	buf_init_try(&text, h->max.json, &h->mem);
 	if (c->tool->put_text)
 		c->tool->put_text(&text, c->value_node);
 	else
 		(void)buf_add(&text, c->value.ptr, c->value.len);
-	buf_init_mem(&content, h->max.json, &h->mem);
+	buf_init_try(&content, h->max.json, &h->mem);
 	put_text_block(&content, buf_text(&text), text.len);
-	is_good = !buf_error(&text) && !buf_error(&content);
+	error = buf_error(&text) ? buf_error(&text) : buf_error(&content);
 	buf_release(&text);
-	if (is_good) {
+	if (error == 0) {
 		str_free(&h->mem, &c->content);
 		c->content = str_of_buf(&content);
 		return true;
 	}
 	buf_release(&content);
-	outcome_fail_text(h, c, "the result is too large", NULL, NULL);
+	outcome_fail_text(h, c, why_no_result(error), NULL, NULL);
 	return false;
 }
 
@@ -265,7 +273,7 @@ bool outcome_render(errand_host *h, struct call *c)
 		outcome_fail(h, c, e);
 		return false;
 	}
-	if (!is_content(buf_text(&out), out.len)) {
+	if (!is_content(h, buf_text(&out), out.len)) {
 		buf_release(&out);
 		outcome_fail_text(h, c, "the tool rendered no content blocks", NULL, NULL);
 		return false;
@@ -299,7 +307,7 @@ static void run_finalize(errand_host *h, struct call *c)
 		return;
 	}
 	content = js_member((struct js_span){buf_text(&out), out.len}, "content");
-	if (content.ptr && is_content(content.ptr, content.len)) {
+	if (content.ptr && is_content(h, content.ptr, content.len)) {
 		str_free(&h->mem, &c->content);
 		c->content = str_dup(&h->mem, content.ptr, content.len);
 	}
@@ -370,11 +378,12 @@ void outcome_finish(errand_host *h, struct call *c)
 		c->tool->last_mile(h, c);
 	if (c->tool && c->tool->finalize)
 		run_finalize(h, c);
-	buf_init_mem(&result, h->max.json * 2, &h->mem);
+	buf_init_try(&result, h->max.json * 2, &h->mem);
 	outcome_put(&result, c);
 	if (buf_error(&result)) {
-		buf_clear(&result);
-		outcome_fail_text(h, c, "the result is too large", NULL, NULL);
+		outcome_fail_text(h, c, why_no_result(buf_error(&result)), NULL, NULL);
+		buf_release(&result);
+		buf_init_mem(&result, h->max.json * 2, &h->mem);
 		outcome_put(&result, c);
 	}
 	settle_lease(h, c);

@@ -84,7 +84,7 @@ void post_apply(errand_host *h, struct call *c)
 
 	if (is_default_answer(c, DEFAULT_POST))
 		return;
-	(void)!js_parse_within(text.ptr, text.len, h->max.nesting, &j, NULL);
+	(void)!parse_here(&h->mem, h->max.nesting, text.ptr, text.len, &j);
 	if (js_string_is(js_get(j, "kind"), "accept"))
 		accept(h, c, j, text);
 	else if (js_string_is(js_get(j, "kind"), "block"))

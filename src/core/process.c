@@ -20,20 +20,23 @@ int errand_process_outcome(int wait_status, int kill_requested, int64_t timed_ou
 {
 	bool exited = WIFEXITED(wait_status);
 	struct buf b;
+	int rc;
 
 	if (!ret_status || !ret_detail || timed_out_ms < 0)
 		return ERRAND_EARG;
 	if (!exited && !WIFSIGNALED(wait_status))
 		return ERRAND_EARG;
-	buf_init_mem(&b, MAX_DETAIL, NULL);
+	buf_init_try(&b, MAX_DETAIL, NULL);
 	if (timed_out_ms > 0)
 		(void)buf_addf(&b, "timed out after %lldms", (long long)timed_out_ms);
 	else if (exited)
 		(void)buf_addf(&b, "exit code: %d", WEXITSTATUS(wait_status));
 	else
 		put_signal(&b, WTERMSIG(wait_status));
-	*ret_status = exited && !kill_requested && timed_out_ms == 0 ? ERRAND_COMPLETED
-								     : ERRAND_KILLED;
-	*ret_detail = text_of_buf(&b);
-	return 0;
+	rc = text_take(&b, ret_detail, NULL);
+	if (rc == 0)
+		*ret_status = exited && !kill_requested && timed_out_ms == 0
+				      ? ERRAND_COMPLETED
+				      : ERRAND_KILLED;
+	return rc;
 }

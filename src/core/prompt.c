@@ -100,7 +100,7 @@ static int put_all(const errand_host *h, const struct agent *a, const struct js 
 	struct buf one;
 	int rc = 0;
 
-	buf_init_mem(&one, h->max.json, &h->mem);
+	buf_init_try(&one, h->max.json, &h->mem);
 	for (size_t i = 0; rc == 0 && i < n; i++) {
 		buf_clear(&one);
 		rc = put_section(h, all[i], variables, &one, ret_err);
@@ -153,7 +153,7 @@ int errand_prompt(const errand_host *h, errand_agent agent, const char *variable
 	rc = parse_variables(h, variables_json, len, &variables, ret_err);
 	if (rc != 0)
 		return rc;
-	buf_init_mem(&b, h->max.json, &h->mem);
+	buf_init_try(&b, h->max.json, &h->mem);
 	rc = put_all(h, a, variables, &b, ret_err);
 	js_free(variables);
 	if (rc == 0)

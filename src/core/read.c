@@ -20,7 +20,7 @@ static int read_stream(errand_host *h, struct task *t, struct lease *l, struct b
 	enum phase before = phase_enter(h, PHASE_PURE);
 	int rc;
 
-	buf_init_mem(&sink.buf, h->max.result, &h->mem);
+	buf_init_try(&sink.buf, h->max.result, &h->mem);
 	rc = t->producer.read(t->producer.ud, t->obj.id, t->cursor, &sink, &next, e);
 	h->phase = before;
 	if (rc >= 0 && !buf_error(&sink.buf)) {
@@ -47,7 +47,7 @@ static int read_stream(errand_host *h, struct task *t, struct lease *l, struct b
 static int read_final(errand_host *h, const struct task *t, struct buf *out,
 		      errand_error **ret_err)
 {
-	buf_init_mem(out, h->max.result, &h->mem);
+	buf_init_try(out, h->max.result, &h->mem);
 	if (buf_add(out, t->output.ptr, t->output.len) == 0)
 		return 0;
 	buf_release(out);
@@ -74,7 +74,7 @@ static int read_json(errand_host *h, const struct agent *caller, struct task *t,
 
 	if (rc != 0)
 		return rc;
-	buf_init_mem(&json, h->max.json, &h->mem);
+	buf_init_try(&json, h->max.json, &h->mem);
 	(void)buf_addc(&json, '{');
 	(void)js_put_member(&json, "text", buf_text(&text), text.len);
 	(void)js_put_key(&json, "task");

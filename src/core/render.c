@@ -149,7 +149,8 @@ void render_bound(errand_host *h, struct call *c, uint64_t limit, bool is_output
 	struct fit f = {.suffix = "", .word = "[result truncated]", .limit = limit};
 	struct js *content = NULL;
 
-	if (js_parse(c->content.ptr, c->content.len, &content, NULL) == 0)
+	if (parse_here(&h->mem, h->max.nesting, c->content.ptr, c->content.len, &content) ==
+	    0)
 		f.text = single_text(content, &f.len);
 	if (f.text)
 		bound_text(h, c, &f, is_output);

@@ -75,18 +75,20 @@ static bool read_size(const struct js *j, size_t max, size_t *ret)
 	return true;
 }
 
-static bool apply(errand_host *h, struct agent *a, const struct js *data)
+/* 0, EREFUSED or ENOMEM. */
+static int apply(errand_host *h, struct agent *a, const struct js *data)
 {
 	const struct js *inserted = js_get(data, "inserted");
 	int target = target_of(data);
 	struct inbox *box = target ? inbox_of(a, target) : NULL;
 	size_t start, removed;
+	struct message *m = NULL;
 	struct list *at;
 
 	if (!box || js_type(inserted) != JS_ARRAY ||
 	    !read_size(js_get(data, "start"), box->count, &start) ||
 	    !read_size(js_get(data, "removedCount"), box->count - start, &removed))
-		return false;
+		return ERRAND_EREFUSED;
 	at = box->list.next;
 	for (size_t i = 0; i < start; i++)
 		at = at->next;
@@ -97,17 +99,17 @@ static bool apply(errand_host *h, struct agent *a, const struct js *data)
 		inbox_forget(h, a, gone);
 	}
 	for (size_t i = 0; i < js_count(inserted); i++) {
-		struct message *m = message_read(h, a, js_at(inserted, i));
+		int rc = message_read(h, a, js_at(inserted, i), &m);
 
-		if (!m)
-			return false;
+		if (rc != 0)
+			return rc;
 		m->target = target;
 		m->was_returned = at != &box->list;
 		inbox_put(a, m);
 		list_del(&m->node);
 		list_add(at, &m->node);
 	}
-	return true;
+	return 0;
 }
 
 /* ---- the log ---- */
@@ -125,12 +127,18 @@ static int replay_event(errand_host *h, struct agent *a, const struct js *event,
 	const struct js *data = js_get(event, "data");
 	const struct js *type = js_get(event, "type");
 	uint64_t seq = count_of(js_get(event, "seq"), number);
+	int rc;
 
 	if (js_string_is(type, "turn/start"))
 		a->turn = count_of(js_get(data, "turn"), a->turn);
 	a->log_seq = seq + 1;
-	if (!js_string_is(type, "agent/inbox/spliced") || apply(h, a, data))
+	if (!js_string_is(type, "agent/inbox/spliced"))
 		return 0;
+	rc = apply(h, a, data);
+	if (rc == 0)
+		return 0;
+	if (rc == ERRAND_ENOMEM)
+		return error_no_memory(ret_err, &h->mem);
 	return error_make(ret_err, &h->mem, ERRAND_EREFUSED,
 			  "invalid persisted inbox splice at session seq %llu",
 			  (unsigned long long)seq);

@@ -234,10 +234,13 @@ static bool on_message(errand_host *h, const struct js *fact)
 {
 	struct agent *a = object_get(h, id_in(fact, "agent"), OBJ_AGENT);
 	const struct js *target = js_get(fact, "target");
-	struct message *m = a ? message_read(h, a, js_get(fact, "message")) : NULL;
+	struct message *m = NULL;
 	struct task *t;
+	int rc = a ? message_read(h, a, js_get(fact, "message"), &m) : ERRAND_EREFUSED;
 
-	if (!m)
+	if (rc == ERRAND_ENOMEM)
+		mem_fail(&h->mem, sizeof(*m));
+	if (rc != 0)
 		return false;
 	if (js_string_is(target, target_word(ERRAND_NEXT_TURN)))
 		m->target = ERRAND_NEXT_TURN;

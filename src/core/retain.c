@@ -16,7 +16,8 @@ static int put_cut(struct buf *out, const struct fit *f, size_t limit)
 	size_t word_len = strlen(f->word), kept;
 	struct buf fixed;
 
-	buf_init_mem(&fixed, word_len + 1 + f->suffix_len, out->mem);
+	buf_init_try(&fixed, word_len + 1 + f->suffix_len, out->mem);
+	fixed.is_sure = out->is_sure;
 	if (!ends_with(f->text, f->len, f->word, word_len)) {
 		(void)buf_addc(&fixed, '\n');
 		(void)buf_adds(&fixed, f->word);
@@ -72,13 +73,13 @@ int errand_fit(const char *text, size_t len, const char *suffix, const char *wor
 	f.text = text;
 	f.len = str_length(text, len);
 	f.suffix_len = strlen(suffix);
-	buf_init_mem(&clean, SIZE_MAX / 4, NULL);
+	buf_init_try(&clean, SIZE_MAX / 4, NULL);
 	if (!utf8_valid(f.text, f.len)) {
 		rc = rc_of_base(utf8_clean(&clean, f.text, f.len));
 		f.text = buf_text(&clean);
 		f.len = clean.len;
 	}
-	buf_init_mem(&out, SIZE_MAX / 4, NULL);
+	buf_init_try(&out, SIZE_MAX / 4, NULL);
 	if (rc == 0)
 		(void)fit_put(&out, &f);
 	buf_release(&clean);

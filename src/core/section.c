@@ -56,12 +56,11 @@ static int take_strings(errand_host *h, const char *name, errand_str text,
 	int rc = str_in(&h->mem, name, ERRAND_NUL, h->max.definition, &s->name);
 
 	if (rc != 0)
-		return error_make(ret_err, &h->mem, rc, "section name is over %zu bytes",
-				  h->max.definition);
+		return error_of_text(ret_err, &h->mem, rc, "section name",
+				     h->max.definition);
 	rc = str_in(&h->mem, text.ptr, text.len, h->max.result, &s->text);
 	if (rc != 0)
-		return error_make(ret_err, &h->mem, rc, "section text is over %zu bytes",
-				  h->max.result);
+		return error_of_text(ret_err, &h->mem, rc, "section text", h->max.result);
 	return 0;
 }
 
@@ -181,7 +180,7 @@ int errand_sections(const errand_host *h, errand_agent agent, errand_text **ret_
 	if (agent != 0 && !(a = agent_get(h, agent, ret_err)))
 		return ERRAND_EGONE;
 	all = sections_of(h, a, &n);
-	buf_init_mem(&b, SIZE_MAX / 4, &h->mem);
+	buf_init_try(&b, SIZE_MAX / 4, &h->mem);
 	(void)buf_addc(&b, '[');
 	for (size_t i = 0; i < n; i++) {
 		(void)buf_adds(&b, i ? ",{" : "{");

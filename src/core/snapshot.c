@@ -158,7 +158,7 @@ int errand_list(const errand_host *h, errand_agent caller, errand_text **ret_jso
 				  "no host, or nowhere to answer");
 	if (caller_get(h, caller, &who, ret_err) != 0)
 		return ERRAND_EGONE;
-	buf_init_mem(&b, SIZE_MAX / 4, &h->mem);
+	buf_init_try(&b, SIZE_MAX / 4, &h->mem);
 	(void)buf_addc(&b, '[');
 	task_each(h, who, add_to_list, &b);
 	(void)buf_addc(&b, ']');
@@ -179,7 +179,7 @@ int errand_get(const errand_host *h, const char *id, size_t len, errand_agent ca
 	t = task_find(h, who, id, str_length(id, len), ret_err);
 	if (!t)
 		return ERRAND_EREFUSED;
-	buf_init_mem(&b, h->max.json, &h->mem);
+	buf_init_try(&b, h->max.json, &h->mem);
 	task_put_snapshot(&b, t);
 	return text_take(&b, ret_json, ret_err);
 }

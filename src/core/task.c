@@ -274,8 +274,7 @@ int errand_kill(errand_host *h, const char *id, size_t len, errand_agent caller,
 		return ERRAND_EREFUSED;
 	rc = str_in(&h->mem, reason, reason_len, h->max.args, &clean);
 	if (rc != 0)
-		return error_make(ret_err, &h->mem, rc, "reason is over %zu bytes",
-				  h->max.args);
+		return error_of_text(ret_err, &h->mem, rc, "reason", h->max.args);
 	rc = task_kill(h, who, t, clean.ptr, clean.len, &requested, ret_err);
 	str_free(&h->mem, &clean);
 	if (rc == 0 && ret_requested)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/json.h"
 #include "base/limits.h"
 #include "base/utf8.h"
 
@@ -26,7 +27,7 @@ static int clean_copy(const struct mem *m, const char *ptr, size_t len, struct s
 {
 	struct buf b;
 
-	buf_init_mem(&b, len * 3, m);
+	buf_init_try(&b, len * 3, m);
 	if (utf8_clean(&b, ptr, len) != 0) {
 		buf_release(&b);
 		return ERRAND_ENOMEM;
@@ -99,23 +100,36 @@ int rc_of_base(int base_rc)
 	return rc[-base_rc];
 }
 
+int parse_here(const struct mem *m, size_t levels, const char *text, size_t len,
+	       struct js **ret)
+{
+	int rc = js_parse_within(text, len, levels, ret, NULL);
+
+	if (rc == -ERR_NOMEM)
+		mem_fail(m, len);
+	return rc;
+}
+
+static errand_text *text_fill(errand_text *t, struct buf *b)
+{
+	*t = (errand_text){.s = str_of_buf(b)};
+	if (b->mem)
+		t->mem = *b->mem;
+	return t;
+}
+
 errand_text *text_of_buf(struct buf *b)
 {
-	const struct mem *m = b->mem;
-	errand_text *t = mem_new(m, sizeof(*t));
-
-	if (m)
-		t->mem = *m;
-	t->s = str_of_buf(b);
-	return t;
+	return text_fill(mem_new(b->mem, sizeof(errand_text)), b);
 }
 
 int text_take(struct buf *b, errand_text **ret, errand_error **ret_err)
 {
-	int rc = rc_of_base(buf_error(b));
+	int rc = rc_of_base(buf_reserve(b, 0)); /* also an empty one has its NUL */
+	errand_text *t = rc == 0 ? mem_try(b->mem, sizeof(*t)) : NULL;
 
-	if (rc == 0) {
-		*ret = text_of_buf(b);
+	if (t) {
+		*ret = text_fill(t, b);
 		return 0;
 	}
 	buf_release(b);

@@ -40,6 +40,10 @@ static inline int rc_of_parse(int base_rc)
 {
 	return base_rc == -ERR_NOMEM ? ERRAND_ENOMEM : ERRAND_EJSON;
 }
+/* js_parse_within() of what must be read here and now: lacking memory stops the program. */
+struct js;
+int parse_here(const struct mem *m, size_t levels, const char *text, size_t len,
+	       struct js **ret) __attribute__((warn_unused_result));
 /* Hand @b over as a text, where failing is no longer possible: stops the program instead. */
 errand_text *text_of_buf(struct buf *b);
 /* Hand @b over as a text: 0, ELIMIT or ENOMEM. @b is empty afterwards. */
@@ -67,6 +71,16 @@ static inline int error_about(errand_error **ret, const struct mem *m, int rc,
 			      const char *after)
 {
 	error_fill_about(ret, m, rc, before, id, len, after);
+	return rc;
+}
+/* What str_in() refused of a @what of at most @max bytes. */
+static inline int error_of_text(errand_error **ret, const struct mem *m, int rc,
+				const char *what, size_t max)
+{
+	if (rc == ERRAND_ENOMEM)
+		error_fill(ret, m, rc, "out of memory");
+	else
+		error_fill(ret, m, rc, "%s is over %zu bytes", what, max);
 	return rc;
 }
 static inline int error_no_memory(errand_error **ret, const struct mem *m)

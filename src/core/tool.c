@@ -70,8 +70,7 @@ static int take_schema(errand_host *h, const char *what, errand_str text, struct
 	int rc = str_in(&h->mem, text.ptr, text.len, h->max.definition, copy);
 
 	if (rc != 0)
-		return error_make(ret_err, &h->mem, rc, "%s is over %zu bytes", what,
-				  h->max.definition);
+		return error_of_text(ret_err, &h->mem, rc, what, h->max.definition);
 	if (!copy->ptr)
 		return error_make(ret_err, &h->mem, ERRAND_EARG, "%s is missing", what);
 	rc = js_parse_within(copy->ptr, copy->len, h->max.nesting, ret, &err);
@@ -95,7 +94,8 @@ static int fill(errand_host *h, struct tool *t, const struct errand_tool *o,
 		rc = str_in(&h->mem, o->description.ptr, o->description.len,
 			    h->max.definition, &t->description);
 	if (rc != 0)
-		return error_make(ret_err, &h->mem, rc, "name or description is too long");
+		return error_of_text(ret_err, &h->mem, rc, "name or description",
+				     h->max.definition);
 	rc = take_schema(h, "params_schema", o->params_schema, &t->params_text, &t->params,
 			 ret_err);
 	if (rc != 0)
@@ -289,7 +289,7 @@ int errand_tools(const errand_host *h, errand_agent agent, int by_registration,
 	all = tools_of(h, scope_of(a), &n);
 	if (!by_registration)
 		qsort(all, n, sizeof(const struct tool *), by_name);
-	buf_init_mem(&b, SIZE_MAX / 4, &h->mem);
+	buf_init_try(&b, SIZE_MAX / 4, &h->mem);
 	(void)buf_addc(&b, '[');
 	for (size_t i = 0; i < n; i++) {
 		(void)buf_adds(&b, i ? "," : "");

@@ -58,7 +58,8 @@ static int log_turn(errand_host *h, struct agent *a, const char *type, uint64_t 
 
 	if (!a->log)
 		return 0;
-	log_begin(h, a, &event, type);
+	buf_init_try(&event, SIZE_MAX / 4, &h->mem);
+	log_begin(a, &event, type);
 	(void)buf_addf(&event, "\"turn\":%llu", (unsigned long long)turn);
 	if (reason) {
 		(void)js_put_key(&event, "reason");
@@ -74,7 +75,9 @@ static int log_step(errand_host *h, struct agent *a, const char *type, uint64_t 
 
 	if (!a->log)
 		return 0;
-	log_begin(h, a, &event, type);
+	/* One of several events, of which some may be written already. */
+	buf_init_mem(&event, SIZE_MAX / 4, &h->mem);
+	log_begin(a, &event, type);
 	(void)buf_addf(&event, "\"turn\":%llu", (unsigned long long)a->turn);
 	put_count(&event, "step", step);
 	if (m) {
@@ -116,7 +119,7 @@ static int append(errand_host *h, struct agent *a, struct js_span type, struct j
 
 	if (!a->log)
 		return 0;
-	buf_init_mem(&event, SIZE_MAX / 4, &h->mem);
+	buf_init_try(&event, SIZE_MAX / 4, &h->mem);
 	(void)buf_adds(&event, "{\"seq\":");
 	(void)js_put_int(&event, (int64_t)a->log_seq);
 	(void)js_put_key(&event, "type");
