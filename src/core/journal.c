@@ -2,9 +2,8 @@
 /*
  * journal.c - every durable fact on its way out, one JSON object each (design.md 4.5).
  *
- * A fact says how things are, not what was done: told twice it changes nothing, and the last
- * one about a thing is all that there is to know about it. Leases are no facts: what is on
- * one is undelivered until it is committed.
+ * A fact says how things are, not what was done: the last one about a thing is all that there
+ * is to know about it. Leases are no facts: what is on one is undelivered until it is committed.
  */
 #include "core/internal.h"
 

@@ -47,7 +47,7 @@ static bool on_agent(errand_host *h, const struct js *fact)
 	uint64_t id = id_in(fact, "agent");
 	struct agent *a = object_get(h, id, OBJ_AGENT);
 
-	if (!a && js_string(js_get(fact, "session"), NULL) && id != 0)
+	if (id != 0 && !map_get(&h->objects, id) && js_string(js_get(fact, "session"), NULL))
 		a = agent_restore(h, id, text_in(h, fact, "session"));
 	if (!a)
 		return false;
