@@ -47,7 +47,8 @@ static bool on_agent(errand_host *h, const struct js *fact)
 	uint64_t id = id_in(fact, "agent");
 	struct agent *a = object_get(h, id, OBJ_AGENT);
 
-	if (id != 0 && !map_get(&h->objects, id) && js_string(js_get(fact, "session"), NULL))
+	if (id != 0 && !map_get(&h->objects, id) &&
+	    js_string(js_get(fact, "session"), NULL))
 		a = agent_restore(h, id, text_in(h, fact, "session"));
 	if (!a)
 		return false;
@@ -133,8 +134,10 @@ static void fill(errand_host *h, struct task *t, const struct js *fact)
 	str_free(&h->mem, &t->detail);
 	str_free(&h->mem, &t->output);
 	t->label = text_in(h, fact, "label");
-	t->detail = text_in(h, fact, "detail");
-	t->output = text_in(h, fact, "output");
+	if (status_is_terminal(t->status)) { /* a live one gets them from its end */
+		t->detail = text_in(h, fact, "detail");
+		t->output = text_in(h, fact, "output");
+	}
 	t->limit = (int64_t)id_in(fact, "outputLimitBytes");
 	t->started_ms = (int64_t)id_in(fact, "startedAt");
 	t->finished_ms = (int64_t)id_in(fact, "finishedAt");
@@ -156,9 +159,9 @@ static bool on_task(errand_host *h, const struct js *fact)
 		t = make(h, id, fact);
 	if (!t || status < t->status)
 		return false;
-	fill(h, t, fact);
 	was_terminal = status_is_terminal(t->status);
 	t->status = status;
+	fill(h, t, fact);
 	if (status_is_terminal(status) && !was_terminal) {
 		task_ended(h, t);
 		owe(h, t);

@@ -416,6 +416,23 @@ TEST(a_journal_with_entries_lost_doubled_or_swapped_is_refused_or_good)
 	CHECK(good > 50 && refused > 50);
 }
 
+TEST(a_live_task_has_no_end_yet_whatever_its_fact_says)
+{
+	errand_text *t = NULL;
+	const char *json;
+
+	CHECK_INT(unborn("[{\"fact\":\"task\",\"task\":1,\"kind\":\"k\",\"ordinal\":1,"
+			 "\"label\":\"l\",\"status\":\"running\",\"detail\":\"d\","
+			 "\"output\":\"o\"}]"),
+		  0);
+	CHECK_INT(errand_get(core.host, "k-1", ERRAND_NUL, 0, &t, NULL), 0);
+	json = text_of(t);
+	CHECK(strstr(json, "\"detail\"") == NULL);
+	run(); /* nobody adopts it */
+	CHECK_INT(errand_get(core.host, "k-1", ERRAND_NUL, 0, &t, NULL), 0);
+	CHECK_STR(member(text_of(t), "detail"), "lost: unknown");
+}
+
 TEST(an_id_belongs_to_one_thing)
 {
 	static const char *const journals[] = {
