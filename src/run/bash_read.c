@@ -18,8 +18,9 @@
 #define TRUNCATED "[output truncated]"
 /* Room for what the reply puts behind the text: a status line, a marker. */
 #define RESERVE 192
-/* At least as long as the line about what was dropped. */
-#define DROPPED_LINE 64
+/* At least as long as the line about what was dropped, with a reason. */
+#define DROPPED_LINE 128
+#define REASON_MAX 64
 /* Below it the cutting is the controller's, which sees the whole reply. */
 #define LIMIT_MIN 512
 /* Looked at to find the newest part: much of it may be escapes and progress. */
@@ -47,11 +48,22 @@ static int read_failed(errand_error *e, const struct err *err)
 	return ERRAND_ECALLBACK;
 }
 
-static void put_dropped(struct buf *out, uint64_t bytes)
+/* @errnum: why, or 0. */
+static void put_dropped(struct buf *out, uint64_t bytes, int errnum)
 {
 	if (out->len && out->data[out->len - 1] != '\n')
 		buf_addc(out, '\n');
-	buf_addf(out, "[%llu bytes were dropped]\n", (unsigned long long)bytes);
+	buf_addf(out, "[%llu bytes were dropped", (unsigned long long)bytes);
+	if (errnum)
+		buf_addf(out, ": %.*s", REASON_MAX, strerror(errnum));
+	buf_adds(out, "]\n");
+}
+
+/* What stands behind the last byte that is kept: the log may have stopped before its task. */
+static void put_lost(struct buf *out, const struct bash_task *t, uint64_t bytes)
+{
+	if (bytes)
+		put_dropped(out, bytes, t->end.log_errno);
 }
 
 /* ---- with a limit ---- */
@@ -151,9 +163,8 @@ static size_t room_for_text(const struct bash_task *t, uint64_t from,
 	autobuf struct buf lines = BUF_INIT(KIB(1));
 
 	put_where(&lines, t, w->end - from);
-	put_dropped(&lines, w->end + w->lost - from);
-	if (w->lost)
-		put_dropped(&lines, w->lost);
+	put_dropped(&lines, w->end + w->lost - from, 0);
+	put_lost(&lines, t, w->lost);
 	return limit - RESERVE > lines.len ? limit - RESERVE - lines.len : 0;
 }
 
@@ -177,14 +188,13 @@ static void put_newest(const struct bash_task *t, uint64_t from, const struct wi
 	/* Each where it belongs, if nothing else is left out or there are two of them. */
 	is_in_front = missing && (w->lost || missing == cut_at - from);
 	if (is_in_front)
-		put_dropped(out, missing);
+		put_dropped(out, missing, 0);
 	buf_add(out, buf_text(text) + at, text->len - at);
-	if (w->lost)
-		put_dropped(out, w->lost);
+	put_lost(out, t, w->lost);
 	if (missing == cut_at - from)
 		return;
 	if (missing && !is_in_front)
-		put_dropped(out, missing);
+		put_dropped(out, missing, 0);
 	else if (out->len && out->data[out->len - 1] != '\n')
 		buf_addc(out, '\n');
 	put_where(out, t, cut_at - from - missing);
@@ -211,8 +221,7 @@ static void put_limited(const struct bash_task *t, uint64_t from, const struct w
 		put_tail(out, text);
 	else
 		buf_add(out, buf_text(text), text->len);
-	if (w->lost)
-		put_dropped(out, w->lost);
+	put_lost(out, t, w->lost);
 }
 
 static int read_limited(const struct bash_task *t, uint64_t from, size_t limit,
@@ -253,13 +262,13 @@ static void page_write(struct page *p, const struct buf *text)
 		p->is_in_line = text->data[text->len - 1] != '\n';
 }
 
-static void page_dropped(struct page *p, uint64_t bytes)
+static void page_dropped(struct page *p, uint64_t bytes, int errnum)
 {
 	autobuf struct buf line = BUF_INIT(KIB(1));
 
 	if (p->is_in_line)
 		buf_addc(&line, '\n');
-	put_dropped(&line, bytes);
+	put_dropped(&line, bytes, errnum);
 	page_write(p, &line);
 }
 
@@ -280,7 +289,7 @@ static int page_step(struct page *p, struct err *err)
 	if (rc != 0)
 		return rc;
 	if (from > p->at) {
-		page_dropped(p, from - p->at);
+		page_dropped(p, from - p->at, from == end ? p->task->end.log_errno : 0);
 		p->at = from;
 		return 1;
 	}
