@@ -12,7 +12,8 @@
  *	no-proc               there is no /proc
  *	no-kill               nobody may be signalled
  *
- * If it has happened, the file that ERRAND_FAULT_MARK names is there.
+ * If it has happened, the file that ERRAND_FAULT_MARK names is there. What changes a run folder
+ * is noted, if somebody records (recorder.h).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,6 +32,7 @@
 #include <spawn.h>
 
 #include "faults.h"
+#include "recorder.h"
 
 static struct {
 	bool is_read;
@@ -117,14 +119,31 @@ static bool is_hidden(const char *path)
 		return step(#name) ? (type)-1 : __real_##name args;                        \
 	}
 
+/* The same, with @noted for what has been done; its result is in rc. */
+#define WRAP_NOTED(type, name, params, args, noted)                                        \
+	type __real_##name params;                                                         \
+	type __wrap_##name params;                                                         \
+	type __wrap_##name params                                                          \
+	{                                                                                  \
+		type rc = step(#name) ? (type)-1 : __real_##name args;                     \
+		int errnum = errno;                                                        \
+		if (rc >= 0)                                                               \
+			noted;                                                             \
+		errno = errnum;                                                            \
+		return rc;                                                                 \
+	}
+
 /* NOLINTBEGIN(bugprone-reserved-identifier): the linker's names */
 WRAP(ssize_t, read, (int fd, void *buf, size_t n), (fd, buf, n))
-WRAP(ssize_t, write, (int fd, const void *buf, size_t n), (fd, buf, n))
-WRAP(ssize_t, pwrite64, (int fd, const void *buf, size_t n, off_t at), (fd, buf, n, at))
+WRAP_NOTED(ssize_t, write, (int fd, const void *buf, size_t n), (fd, buf, n),
+	   recorder_note_fd(CHANGE_APPEND, fd, buf, (size_t)rc, 0))
+WRAP_NOTED(ssize_t, pwrite64, (int fd, const void *buf, size_t n, off_t at),
+	   (fd, buf, n, at),
+	   recorder_note_fd(CHANGE_PUT, fd, buf, (size_t)rc, (uint64_t)at))
 WRAP(ssize_t, pread64, (int fd, void *buf, size_t n, off_t at), (fd, buf, n, at))
 WRAP(int, fdatasync, (int fd), (fd))
-WRAP(int, unlink, (const char *path), (path))
-WRAP(int, rmdir, (const char *path), (path))
+WRAP_NOTED(int, unlink, (const char *path), (path), recorder_note(CHANGE_UNLINK, path))
+WRAP_NOTED(int, rmdir, (const char *path), (path), recorder_note(CHANGE_RMDIR, path))
 WRAP(int, chdir, (const char *path), (path))
 WRAP(int, fchdir, (int fd), (fd))
 WRAP(int, dup2, (int a, int b), (a, b))
@@ -135,21 +154,34 @@ WRAP(int, signalfd, (int fd, const sigset_t *set, int flags), (fd, set, flags))
 WRAP(int, epoll_create1, (int flags), (flags))
 WRAP(int, epoll_ctl, (int e, int op, int fd, struct epoll_event *ev), (e, op, fd, ev))
 WRAP(int, socket, (int a, int b, int c), (a, b, c))
-WRAP(int, bind, (int fd, const struct sockaddr *a, socklen_t n), (fd, a, n))
+WRAP_NOTED(int, bind, (int fd, const struct sockaddr *a, socklen_t n), (fd, a, n),
+	   recorder_note(CHANGE_BIND, a->sa_data))
 WRAP(int, listen, (int fd, int n), (fd, n))
 WRAP(ssize_t, send, (int fd, const void *b, size_t n, int flags), (fd, b, n, flags))
 WRAP(ssize_t, recv, (int fd, void *b, size_t n, int flags), (fd, b, n, flags))
 WRAP(int, execvp, (const char *file, char *const argv[]), (file, argv))
 WRAP(int, connect, (int fd, const struct sockaddr *a, socklen_t n), (fd, a, n))
 WRAP(int, socketpair, (int a, int b, int c, int fds[2]), (a, b, c, fds))
-WRAP(int, mkdirat, (int fd, const char *path, mode_t mode), (fd, path, mode))
-WRAP(int, unlinkat, (int fd, const char *path, int flags), (fd, path, flags))
+WRAP_NOTED(int, mkdirat, (int fd, const char *path, mode_t mode), (fd, path, mode),
+	   recorder_note(CHANGE_MKDIR, path))
+WRAP_NOTED(int, unlinkat, (int fd, const char *path, int flags), (fd, path, flags),
+	   recorder_note(flags &AT_REMOVEDIR ? CHANGE_RMDIR : CHANGE_UNLINK, path))
 WRAP(int, posix_spawn,
      (pid_t * pid, const char *path, const posix_spawn_file_actions_t *fds,
       const posix_spawnattr_t *attr, char *const argv[], char *const env[]),
      (pid, path, fds, attr, argv, env))
 WRAP(void *, mmap64, (void *p, size_t n, int prot, int flags, int fd, off_t at),
      (p, n, prot, flags, fd, at))
+
+static int created(int fd, int flags)
+{
+	int errnum = errno;
+
+	if (fd >= 0 && flags & O_CREAT)
+		recorder_note_fd(CHANGE_CREATE, fd, NULL, 0, 0);
+	errno = errnum;
+	return fd;
+}
 
 int __real_open64(const char *path, int flags, ...);
 int __wrap_open64(const char *path, int flags, ...);
@@ -167,7 +199,7 @@ int __wrap_open64(const char *path, int flags, ...)
 		errno = ENOENT;
 		return -1;
 	}
-	return __real_open64(path, flags, mode);
+	return created(__real_open64(path, flags, mode), flags);
 }
 
 int __real_openat64(int fd, const char *path, int flags, ...);
@@ -180,7 +212,9 @@ int __wrap_openat64(int fd, const char *path, int flags, ...)
 	va_start(ap, flags);
 	mode = flags & O_CREAT ? va_arg(ap, int) : 0;
 	va_end(ap);
-	return step("openat64") ? -1 : __real_openat64(fd, path, flags, mode);
+	if (step("openat64"))
+		return -1;
+	return created(__real_openat64(fd, path, flags, mode), flags);
 }
 
 int __real_kill(pid_t pid, int sig);

@@ -75,6 +75,48 @@ def test_a_table_with_a_gap_is_refused():
         assert len(bad) == 1 and word in bad[0], (table, bad)
 
 
+# The short names of docs/crash-points.md.
+PLACES = {"crash": "crash/crash", "prefixes": "crash/prefixes", "fault": "fault/fault",
+          "attach": "attach", "run": "run", "proto": "proto", "ends": "shim_ends",
+          "left": "shim_left", "signal": "shim_signal", "uid": "shim_uid"}
+CELL = re.compile(r"(\w+): (`\w+`(?:, `\w+`)*)")
+
+
+def crash_problems(page, known):
+    """Rows of crash-points.md whose last cell does not name tests that there are."""
+    bad, rows = [], 0
+    for line in page.split("\n"):
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if not line.startswith("|") or cells[-1] == "test" or set(cells[-1]) == {"-"}:
+            continue
+        rows += 1
+        matches = [CELL.fullmatch(part) for part in cells[-1].split("; ")]
+        if not all(matches):
+            bad.append("names no test: " + line)
+            continue
+        for match in matches:
+            there = known.get(PLACES.get(match.group(1)), ())
+            bad += ["there is no test %s: %s" % (match.group(1), name)
+                    for name in re.findall(r"\w+", match.group(2)) if name not in there]
+    return bad if rows else ["no rows"]
+
+
+def test_each_crash_point_names_tests_that_there_are():
+    bad = crash_problems(text_of("docs", "crash-points.md"), sentences())
+    assert not bad, "\n".join(bad)
+
+
+def test_a_crash_point_without_its_test_is_refused():
+    known = {"crash/crash": {"a"}, "attach": {"b"}}
+    head = "| step | test |\n|---|---|\n"
+    assert crash_problems(head + "| x | crash: `a`; attach: `b`, `b` |\n", known) == []
+    for row, word in (("| x | crash: `c` |\n", "no test crash: c"),
+                      ("| x | elsewhere: `a` |\n", "no test elsewhere"),
+                      ("| x | by hand |\n", "names no test"), ("", "no rows")):
+        bad = crash_problems(head + row, known)
+        assert len(bad) == 1 and word in bad[0], (row, bad)
+
+
 def test_each_difference_has_tests_of_its_name_and_lines_in_the_table():
     names = [name for tests in sentences().values() for name in tests]
     lines = lines_of(text_of("tests", "house", "behaviours.txt"))
