@@ -12,6 +12,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/limits.h"
+#include "base/surrogate.h"
 #include "base/utf8.h"
 
 #define LOAD_FLAGS (JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL | JSON_ALLOW_NUL)
@@ -378,6 +379,23 @@ static bool too_deep(const char *text, size_t len, size_t levels)
 	return false;
 }
 
+static int parse_without_half_pairs(const char *text, size_t len, size_t levels,
+				    const json_error_t *e, struct js **ret, struct err *err)
+{
+	char *copy = mem_try(NULL, len + 1);
+	int rc;
+
+	if (!copy)
+		return err_set(err, ERR_NOMEM, "out of memory");
+	memcpy(copy, text, len);
+	if (surrogate_replace_halves(copy, len))
+		rc = js_parse_within(copy, len, levels, ret, err);
+	else
+		rc = err_set(err, ERR_FORMAT, "%s at byte %d", e->text, e->position);
+	mem_free(NULL, copy);
+	return rc;
+}
+
 int js_parse(const char *text, size_t len, struct js **ret, struct err *err)
 {
 	return js_parse_within(text, len, MAX_JSON_NESTING, ret, err);
@@ -401,7 +419,7 @@ int js_parse_within(const char *text, size_t len, size_t levels, struct js **ret
 	if (rc == -ERR_NOMEM)
 		return err_set(err, ERR_NOMEM, "out of memory");
 	if (rc == -ERR_FORMAT)
-		return err_set(err, ERR_FORMAT, "%s at byte %d", e.text, e.position);
+		return parse_without_half_pairs(text, len, levels, &e, ret, err);
 	*ret = (struct js *)(void *)root;
 	return rc;
 }

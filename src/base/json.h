@@ -30,10 +30,11 @@ enum js_type {
 
 /*
  * Parse one value of any type. 0, or:
- *   -ERR_FORMAT  not JSON (ill-formed UTF-8, a lone surrogate, too deep, trailing bytes)
+ *   -ERR_FORMAT  not JSON (ill-formed UTF-8, too deep, trailing bytes)
  *   -ERR_LOSSY   JSON, but a number overflows a double. *@ret is then still set, to the
  *                tree with -0 in place of each such number.
- * Of equal keys the last wins. Free *@ret with js_free().
+ * Half a surrogate pair, which can only be escaped, is read as U+FFFD. Of equal keys the last
+ * wins. Free *@ret with js_free().
  */
 int js_parse(const char *text, size_t len, struct js **ret, struct err *err)
 	__attribute__((warn_unused_result));

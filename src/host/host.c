@@ -293,6 +293,7 @@ static void take_signals(struct host *h)
 	sigset_t ours;
 
 	(void)signal(SIGPIPE, SIG_IGN);
+	(void)signal(SIGXFSZ, SIG_IGN); /* the client's limit is the write's error */
 	sigemptyset(&ours);
 	for (size_t i = 0; i < HOST_SIGNALS; i++)
 		sigaddset(&ours, signals[i]);

@@ -291,7 +291,7 @@ int bash_start(struct bash *b, errand_agent owner, const struct run_context *cli
 {
 	autofree const char **env = make_env(b, client);
 	struct run_context context = *client;
-	const char *argv[] = {shell_of(b, client), "-c", request->command, NULL};
+	const char *argv[5] = {shell_of(b, client), "-c"};
 	struct run_spec spec = {
 		.argv = argv,
 		.context = &context,
@@ -302,7 +302,11 @@ int bash_start(struct bash *b, errand_agent owner, const struct run_context *cli
 		.log_tail = b->config.log_tail,
 	};
 	struct bash_task *t = mem_new(NULL, sizeof(*t));
+	size_t n = 2;
 
+	if (strchr("-+", request->command[0])) /* or it would be taken for options */
+		argv[n++] = "--";
+	argv[n] = request->command;
 	context.env = env;
 	list_init(&t->node);
 	t->bash = b;

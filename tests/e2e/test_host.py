@@ -76,6 +76,25 @@ def test_a_task_has_its_clients_limits_although_the_host_raises_its_own():
         assert int(own.split()[3]) >= 200 and own.split()[3] == own.split()[4], own
 
 
+def test_a_limit_on_the_size_of_files_ends_neither_server_nor_task():
+    def client(kib):
+        # Python ignores the signal, and whoever it starts would.
+        return Client(["python3", "-c", "import os, resource as r, signal as s\n"
+                       "s.signal(s.SIGXFSZ, s.SIG_DFL)\n"
+                       "r.setrlimit(r.RLIMIT_FSIZE, (%d, %d))\n"
+                       "os.execv('%s', ['errand', 'mcp'])" % (kib << 10, kib << 10, ERRAND)])
+    with client(0) as c:
+        c.initialize()
+        text = c.text("bash", command="true", description="d")
+        assert "cannot write the spec: File too large" in text, text
+    with client(100) as c:
+        c.initialize()
+        text = c.text("bash", command="seq 1 100000; trap; exit 2", description="d")
+        assert " bytes were dropped]\n" in text and text.endswith("[exit code: 2]"), text
+        text = c.text("bash", command="grep SigIgn /proc/$$/status", description="d")
+        equal(text.split(), ["SigIgn:", "0" * 16])
+
+
 def test_d11_credentials_of_agents_are_withheld_from_tasks():
     env = {**os.environ, "ANTHROPIC_API_KEY": "k1", "OPENAI_API_KEY": "k2", "MINE": "k3"}
     show = "echo ${ANTHROPIC_API_KEY-no} ${OPENAI_API_KEY-no} ${MINE-no}"

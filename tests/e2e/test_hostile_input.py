@@ -97,6 +97,14 @@ def test_invalid_utf_8_is_refused():
         answers(c, b'{"jsonrpc":"2.0","id":1,"method":"\xff\xfe"}', (-32700, -32600, -32601))
 
 
+def test_half_a_surrogate_pair_is_a_character_like_others():
+    with client() as c:
+        text = c.text("bash", command="printf %s 'a\ud83db\udc00'", description="\ud800")
+        assert text == "a\N{REPLACEMENT CHARACTER}b\N{REPLACEMENT CHARACTER}", text
+        text = c.text("task_output", task_id="\ud800")
+        assert text == "Error: unknown task \N{REPLACEMENT CHARACTER}", text
+
+
 def test_timeouts_of_any_size_are_answered():
     with client() as c:
         c.tool("bash", command="exec sleep 600", description="d", run_in_background=True)

@@ -286,6 +286,17 @@ SHELL_TEST(d11_the_environment_is_the_clients_less_secrets_plus_a_plain_terminal
 			    "yes dumb 1 cat cat [] [2] 32\n");
 }
 
+SHELL_TEST(a_command_that_begins_like_an_option_is_a_command, 10000)
+{
+	assert_string_equal(foreground(s, "--help"),
+			    "bash: line 1: --help: command not found\n[exit code: 127]");
+	assert_string_equal(foreground(s, "-x"),
+			    "bash: line 1: -x: command not found\n[exit code: 127]");
+	assert_string_equal(foreground(s, "+x; echo $-"),
+			    "bash: line 1: +x: command not found\nhBc\n");
+	assert_string_equal(foreground(s, "-() { echo it is; }; -"), "it is\n");
+}
+
 SHELL_TEST(d11_sh_serves_where_there_is_no_bash, 10000)
 {
 	const char *env[] = {NULL, NULL};

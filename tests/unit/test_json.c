@@ -103,11 +103,32 @@ TEST(ill_formed_text_is_refused)
 	CHECK_INT(VERDICT("{} x"), -ERR_FORMAT);
 	CHECK_INT(VERDICT("01"), -ERR_FORMAT);
 	CHECK_INT(VERDICT("NaN"), -ERR_FORMAT);
-	CHECK_INT(VERDICT("\"\\ud800\""), -ERR_FORMAT);
+	CHECK_INT(VERDICT("\"\\ud80\""), -ERR_FORMAT);
+	CHECK_INT(VERDICT("\\ud800"), -ERR_FORMAT);
+	CHECK_INT(VERDICT("\"\\ud800"), -ERR_FORMAT);
+	CHECK_INT(VERDICT("\"\\ud800\\"), -ERR_FORMAT);
+	CHECK_INT(VERDICT("\"\\ud800\xff\""), -ERR_FORMAT);
 	CHECK_INT(VERDICT("\"\xff\""), -ERR_FORMAT);
 	CHECK_INT(VERDICT("\"a\0b\""), -ERR_FORMAT);
 	CHECK_INT(VERDICT("[1\0,2]"), -ERR_FORMAT);
 	CHECK_INT(VERDICT("{\"a\":1"), -ERR_FORMAT);
+}
+
+TEST(half_a_surrogate_pair_is_read_as_a_replacement)
+{
+	struct js *j = NULL;
+
+	CHECK_STR(again("\"\\ud83d\\ude00\""), "\"\xf0\x9f\x98\x80\"");
+	CHECK_STR(again("\"a\\ud800b\""), "\"a\xef\xbf\xbd\x62\"");
+	CHECK_STR(again("\"\\uDFFF\""), "\"\xef\xbf\xbd\"");
+	CHECK_STR(again("\"\\ude00\\ud83d\""), "\"\xef\xbf\xbd\xef\xbf\xbd\"");
+	CHECK_STR(again("\"\\ud83d\\ud83d\\ude00\""), "\"\xef\xbf\xbd\xf0\x9f\x98\x80\"");
+	CHECK_STR(again("\"\\ud83d\\\\ude00\""), "\"\xef\xbf\xbd\\\\ude00\"");
+	CHECK_STR(again("\"\\\\ud800 \\ud800\""), "\"\\\\ud800 \xef\xbf\xbd\"");
+	CHECK_STR(again("{\"\\udc00\":[1]}"), "{\"\xef\xbf\xbd\":[1]}");
+	CHECK_INT(js_parse("[1e999,\"\\ud800\"]", 16, &j, NULL), -ERR_LOSSY);
+	CHECK_BYTES(js_string(js_at(j, 1), NULL), 3, "\xef\xbf\xbd");
+	js_free(j);
 }
 
 TEST(nesting_beyond_the_limit_is_refused_and_told)
