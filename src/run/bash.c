@@ -24,7 +24,7 @@ static const char params_schema[] =
 	"\"workdir\":{\"type\":\"string\",\"description\":\"Directory to run it in; the "
 	"session's own if absent.\"},"
 	"\"timeoutMs\":{\"type\":\"number\",\"description\":\"End it after so many "
-	"milliseconds (1 to 86400000); it cannot be changed later. No limit if absent.\"},"
+	"milliseconds (1 to 86400000); you cannot change it later. No limit if absent.\"},"
 	"\"run_in_background\":{\"type\":\"boolean\",\"description\":\"True: answer with a "
 	"task id at once, and tell me when it ends.\"}},"
 	"\"required\":[\"command\",\"description\"]}";

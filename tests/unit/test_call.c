@@ -104,13 +104,8 @@ TEST(arguments_that_do_not_fit_the_schema_do_not_reach_the_body)
 
 TEST(arguments_that_are_no_json_are_a_string)
 {
-	static const char *const texts[] = {"{",
-					    "nonsense",
-					    "{\"n\":1}x",
-					    "\"",
-					    " ",
-					    "{\"n\":\"\\ud800\"}",
-					    "{\"n\":\"\xff\"}"};
+	static const char *const texts[] = {"{",  "nonsense", "{\"n\":1}x",
+					    "\"", " ",        "{\"n\":\"\xff\"}"};
 
 	fresh_tool();
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
