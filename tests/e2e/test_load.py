@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
@@ -134,6 +135,50 @@ def test_pages_without_a_limit_lose_nothing():
         want = "".join(map(str, range(1, 1500001)))
         assert len(pages) > 1
         assert got == want, (len(pages), len(got), len(want))
+
+
+def page_of(c, task):
+    """The next page, and how long its line was. None: there is nothing more."""
+    request = c.post_tool("task_output", task_id=task, wait=True)
+    line = c.read_line()
+    reply = json.loads(line)
+    equal(reply["id"], request)
+    body, _, status = text_of(reply["result"]).rpartition("[status: ")
+    assert status.startswith("completed"), status
+    return None if body == "(no new output)\n" else (body.replace("\n", ""), len(line))
+
+
+def test_a_page_without_a_limit_is_at_most_8_mib_as_a_line_however_it_is_written():
+    with client(ERRAND_BASH_OUTPUT_LIMIT="0") as c:
+        # Each byte is two in JSON, or three in the text.
+        for number, (byte, shown) in enumerate((('"', '"'), (r"\377", "\ufffd")), 1):
+            c.tool("bash", command="head -c 3000000 /dev/zero | tr '\\0' '%s'" % byte,
+                   description="d", run_in_background=True)
+            got = []
+            while (page := page_of(c, "bash-%d" % number)) is not None:
+                assert page[1] <= 8 << 20, page[1]
+                assert set(page[0]) == {shown}, set(page[0])
+                got.append(len(page[0]))
+            equal(sum(got), 3000000)
+
+
+def memory_of(c):
+    with open("/proc/%d/status" % c.proc.pid) as f:
+        return next(int(line.split()[1]) for line in f if line.startswith("VmRSS"))
+
+
+def test_a_flood_costs_the_host_no_memory():
+    with client() as c, tempfile.TemporaryDirectory() as folder:
+        sleeper(c)
+        before = memory_of(c)
+        c.tool("bash", command="head -c 300M /dev/zero; touch %s/done" % folder,
+               description="d", run_in_background=True)
+        wait_for(lambda: os.path.exists(folder + "/done"), 60)
+        assert memory_of(c) - before < 1024, (before, memory_of(c))
+        c.text("task_output", task_id="bash-2", wait=True)
+        facts = c.tool("task_list")["_meta"]["errand/facts"]["bash-2"]
+        equal((facts["outputBytes"], facts["unreadBytes"]), (300 << 20, 0))
+        assert (300 << 20) - facts["droppedBytes"] <= 64 << 20, facts
 
 
 if __name__ == "__main__":

@@ -77,6 +77,31 @@ SHELL_TEST(a_tiny_limit_keeps_the_status, 100)
 			 "code: 0]"));
 }
 
+SHELL_TEST(a_limit_of_511_bytes_leaves_the_cutting_to_the_controller, 511)
+{
+	background(s, "seq 1 20000");
+	(void)output(s, "bash-1", true);
+	assert_int_equal(strlen(s->text), 511);
+	assert_null(strstr(s->text, "left out"));
+	assert_true(ends_with(
+		s->text, "\n20000\n[output truncated]\n[status: completed, exit code: 0]"));
+}
+
+SHELL_TEST(a_limit_of_512_bytes_has_room_for_the_line_and_some_text, 512)
+{
+	const char *where;
+
+	background(s, "seq 1 20000");
+	(void)output(s, "bash-1", true);
+	assert_true(strlen(s->text) <= 512);
+	assert_non_null(strstr(s->text, "\n20000\n["));
+	assert_int_equal(left_out(s->text, &where) +
+				 (size_t)(strstr(s->text, "\n[") + 1 - s->text),
+			 108894);
+	assert_true(ends_with(where,
+			      "]\n[output truncated]\n[status: completed, exit code: 0]"));
+}
+
 SHELL_TEST(a_flood_says_what_was_dropped, 10000)
 {
 	const char *where;
