@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import signal
 import socket
 import stat
@@ -93,6 +94,26 @@ def test_a_limit_on_the_size_of_files_ends_neither_server_nor_task():
         assert " bytes were dropped]\n" in text and text.endswith("[exit code: 2]"), text
         text = c.text("bash", command="grep SigIgn /proc/$$/status", description="d")
         equal(text.split(), ["SigIgn:", "0" * 16])
+
+
+def names_in_the_manual():
+    """What errand-mcp(1) says is withheld by default."""
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    with open(os.path.join(root, "man", "errand-mcp.1.scd"), encoding="utf-8") as f:
+        entry = f.read().split("*ERRAND_BASH_WITHHELD_ENV*")[1].split("\n\n")[0]
+    return re.findall(r"[A-Z]+(?:_[A-Z]+)+", entry)
+
+
+def test_d11_what_the_manual_lists_is_withheld_and_nothing_else():
+    names = names_in_the_manual()
+    assert len(names) > 10, names
+    # No scrub by pattern.
+    others = ["MY_API_KEY", "GITHUB_TOKEN", "DB_PASSWORD", "OPENAI_API_KEYS"]
+    with Client.errand(env={**os.environ, **{name: "x" for name in names + others}}) as c:
+        c.initialize()
+        there = c.text("bash", command="env -0 | cut -z -d= -f1 | tr '\\0' ' '",
+                       description="d").split()
+    equal([name for name in names + others if name in there], others)
 
 
 def test_d11_credentials_of_agents_are_withheld_from_tasks():
