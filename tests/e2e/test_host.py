@@ -91,7 +91,7 @@ def test_a_limit_on_the_size_of_files_ends_neither_server_nor_task():
     with client(100) as c:
         c.initialize()
         text = c.text("bash", command="seq 1 100000; trap; exit 2", description="d")
-        assert " bytes were dropped]\n" in text and text.endswith("[exit code: 2]"), text
+        assert " bytes were dropped: File too large]\n" in text and text.endswith("[exit code: 2]"), text
         text = c.text("bash", command="grep SigIgn /proc/$$/status", description="d")
         equal(text.split(), ["SigIgn:", "0" * 16])
 
