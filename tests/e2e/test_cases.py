@@ -17,9 +17,9 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 sys.dont_write_bytecode = True
-from cases import (ERRAND, EXIT_0, client, end, equal, first_number, own_folder,  # noqa: E402
-                   own_sleep, read, resident_kb, run, running, start, until_says,
-                   with_notice)
+from cases import (ERRAND, EXIT_0, client, end, equal, facts_of, first_number,  # noqa: E402
+                   own_folder, own_sleep, read, resident_kb, run, running, start,
+                   until_says, with_notice)
 from mcpclient import alive, notices_of, run_tests, text_of, wait_for  # noqa: E402
 
 
@@ -27,6 +27,9 @@ from mcpclient import alive, notices_of, run_tests, text_of, wait_for  # noqa: E
 
 def test_ex_01_an_exit_code_is_completed():
     equal(run("exit 7"), "(no new output)\n[status: completed, exit code: 7]")
+    with client() as c:
+        facts = facts_of(c, start(c, "exit 7"))
+        equal((facts["cause"], facts["exitCode"]), ("exit", 7))
 
 
 def test_ex_11_an_exit_code_is_what_the_kernel_gives():
@@ -61,6 +64,7 @@ def test_ex_12_a_deadline_is_named_and_takes_the_children():
         task = start(c, sleep + "; :", timeoutMs=1000)
         equal(end(c, task), "(no new output)\n[status: killed, timed out after 1000ms]")
         assert 0.9 < time.monotonic() - begin < 5
+        equal(facts_of(c, task)["cause"], "deadline")
         equal(running(sleep), [])
 
 
@@ -77,12 +81,18 @@ def test_ex_13_a_deadline_is_said_to_be_final_for_a_model_and_is():
 
 
 def test_ex_06_a_kill_from_outside_is_told_apart_from_task_kill():
-    with client() as c:
+    with client(ERRAND_BASH_GRACE_MS="200") as c:
         task = start(c, "echo $$; exec sleep 300")
         pid = first_number(c, task)
         os.kill(pid, signal.SIGKILL)
         reply = wait_for(lambda: with_notice(c))
         assert "[status: killed, signal: SIGKILL]" in notices_of(reply)[0], reply
+        equal(facts_of(c, task)["cause"], "signal")
+        task = start(c, "trap '' TERM; echo up; while :; do sleep 0.1; done")
+        until_says(c, task, "up")
+        c.tool("task_kill", task_id=task)
+        facts = facts_of(c, task)
+        equal((facts["cause"], facts["signal"]), ("kill", "SIGKILL"))
 
 
 def test_ps_02_a_killed_supervisor_is_lost_and_never_exit_0():
@@ -91,6 +101,8 @@ def test_ps_02_a_killed_supervisor_is_lost_and_never_exit_0():
                         "for i in $(seq 1 500); do sleep 0.2; done")
         lost = "[status: failed, lost: the supervisor was killed]"
         assert end(c, task).endswith(lost)
+        facts = facts_of(c, task)
+        assert facts["cause"] == "lost" and "exitCode" not in facts, facts
         equal(notices_of(c.tool("task_list")), [])
         sleep = own_sleep()
         task = start(c, "setsid %s & kill -9 $PPID; %s" % (sleep, sleep))
@@ -331,12 +343,13 @@ def test_en_06_a_heredoc_arrives_as_it_was():
 
 
 def test_en_06_a_command_arrives_byte_for_byte():
-    odd = ("'\"'\"'", "\\ \\\\ $'\\t'", "$HOME `x` $(y) ${z}", "a\tb \x7f", "grün 日本 🎉 e\u0301",
-           "\u202e \ufeff \u2028", "!! !$ ^a^b", "%s %d %%", "\r\n", "# no comment", "-n -e",
-           "a" * 100000)
+    odd = ("'\"'\"'", "\\ \\\\ $'\\t'", "$HOME `x` $(y) ${z}", "a\tb \x7f",
+           "grün 日本 🎉 e\u0301", "\u202e \ufeff \u2028", "!! !$ ^a^b", "%s %d %%",
+           "\r\n", "# no comment", "-n -e", "a" * 100000)
     with client() as c:
         for text in odd:
-            command = "printf %s \"$BASH_EXECUTION_STRING\" | sha256sum\n: <<'X'\n" + text + "\nX\n"
+            command = ("printf %s \"$BASH_EXECUTION_STRING\" | sha256sum\n: <<'X'\n"
+                       + text + "\nX\n")
             want = hashlib.sha256(command.encode()).hexdigest()
             equal(end(c, start(c, command)), "%s  -\n%s" % (want, EXIT_0))
 

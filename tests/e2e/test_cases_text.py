@@ -10,8 +10,8 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 sys.dont_write_bytecode = True
-from cases import (EXIT_0, client, end, equal, log_size, open_list, own_folder,  # noqa: E402
-                   read, resident_kb, run, start, until_says, with_notice)
+from cases import (EXIT_0, client, end, equal, facts_of, log_size, open_list,  # noqa: E402
+                   own_folder, read, resident_kb, run, start, until_says, with_notice)
 from mcpclient import notices_of, run_tests, text_of, wait_for  # noqa: E402
 
 
@@ -376,6 +376,7 @@ def test_wt_10_a_frozen_host_misses_nothing():
         c.proc.send_signal(signal.SIGCONT)
         text = end(c, task)
         assert text.endswith("8\n" + EXIT_0), text
+        equal(facts_of(c, task)["cause"], "exit")
         equal(notices_of(c.tool("task_list")), [])
 
 

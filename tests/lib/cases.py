@@ -35,6 +35,12 @@ def end(c, task):
     return read(c, task, wait=True, timeout_ms=20000)
 
 
+def facts_of(c, task):
+    """What stands beside the text of the reply that shows the end of @task."""
+    reply = c.tool("task_output", task_id=task, wait=True, timeout_ms=20000)
+    return reply["_meta"]["errand/facts"][task]
+
+
 def run(command, **env):
     """The reply that shows the end of @command."""
     with client(**env) as c:
