@@ -21,7 +21,7 @@
 #define END_OF_LIST                                                                        \
 	"(SELECT ifnull(max(place), 0) + 1 FROM message AS m"                              \
 	" WHERE m.agent = $agent AND m.target = "
-#define THE_MESSAGE(id) "FROM message WHERE agent = $agent AND id = " id
+#define BEFORE "FROM message WHERE agent = $agent AND id = $before"
 
 /* Of one name several are carried out, in this order. */
 static const struct {
@@ -50,26 +50,23 @@ static const struct {
 	{"noticed", "UPDATE task SET noticed = 1 WHERE task = $task"},
 	{"told", "UPDATE task SET " TOLD_RANK ", noticed = 1, told = 1 WHERE task = $task"},
 	{"cursor", "UPDATE task SET cursor = $cursor WHERE task = $task"},
-	{"message",
-	 "INSERT INTO message VALUES ($agent, $message::id, $target, " END_OF_LIST
-	 "$target), $message)"
-	 " ON CONFLICT DO UPDATE SET target = excluded.target,"
-	 " place = excluded.place, message = excluded.message"},
+	{"message", "INSERT INTO message (agent, id, target, place, message)"
+		    " VALUES ($agent, $message::id, $target, " END_OF_LIST
+		    "$target), $message) ON CONFLICT (agent, id) DO UPDATE"
+		    " SET target = excluded.target, place = excluded.place,"
+		    " message = excluded.message"},
 	{"message", "UPDATE last SET message = CAST(substr($message::id, 2) AS INTEGER)"
 		    " WHERE $message::id GLOB 'm[0-9]*' AND length($message::id) <= 18"
 		    " AND message < CAST(substr($message::id, 2) AS INTEGER)"},
 	{"message", "UPDATE task SET noticed = 1 WHERE id = $message::task AND listed"
 		    " AND $message::source::form = 'notice'"},
-	{"message-moved",
-	 "UPDATE message SET place = place + 1 WHERE agent = $agent"
-	 " AND target = (SELECT target " THE_MESSAGE(
-		 "$before") ")"
-			    " AND place >= (SELECT place " THE_MESSAGE("$before") ")"},
-	{"message-moved",
-	 "UPDATE message SET place = ifnull((SELECT place - 1 " THE_MESSAGE(
-		 "$before") "), " END_OF_LIST
-			    "message.target)) WHERE agent = $agent AND id = $id"},
-	{"message-gone", "DELETE " THE_MESSAGE("$id")},
+	{"message-moved", "UPDATE message SET place = place + 1 WHERE agent = $agent"
+			  " AND target = (SELECT target " BEFORE ")"
+			  " AND place >= (SELECT place " BEFORE ")"},
+	{"message-moved", "UPDATE message SET moved = 1, place = ifnull("
+			  "(SELECT place - 1 " BEFORE "), " END_OF_LIST
+			  "message.target)) WHERE agent = $agent AND id = $id"},
+	{"message-gone", "DELETE FROM message WHERE agent = $agent AND id = $id"},
 	/* the host's own (batch.c) */
 	{"run", "INSERT INTO run VALUES ($task, $uid, $boot, $bytes)"
 		" ON CONFLICT DO UPDATE SET uid = $uid, boot = $boot, bytes = $bytes"},

@@ -7,7 +7,8 @@
 /*
  * Every listed task begins, in the order of their starts; then their ends come, in the order
  * in which they came or were told: what is owed is owed in that order, and of what was told
- * the oldest goes first. Flags are JSON's own.
+ * the oldest goes first. Messages come in the order of their arrival; then those that were
+ * given back are put in their places, from the end on. Flags are JSON's own.
  */
 #define FLAG(name) "'" #name "', json(iif(" #name ", 'true', 'false'))"
 #define TASK                                                                               \
@@ -27,7 +28,11 @@ static const char *const facts[] = {
 	" 'finishedAt', finished)"
 	" FROM task WHERE listed AND finished IS NOT NULL ORDER BY rank",
 	"SELECT json_object('fact', 'message', 'agent', agent, 'target', target,"
-	" 'message', json(message)) FROM message ORDER BY agent, target, place",
+	" 'message', json(message)) FROM message ORDER BY number",
+	"SELECT json_object('fact', 'message-moved', 'agent', agent, 'id', id, 'before',"
+	" (SELECT id FROM message AS n WHERE n.agent = m.agent AND n.target = m.target"
+	" AND n.place > m.place ORDER BY n.place LIMIT 1))"
+	" FROM message AS m WHERE moved ORDER BY agent, target, place DESC",
 	/* Somebody who was given the last ids and left: so that nobody is given them again. */
 	"SELECT json_object('fact', 'agent', 'agent', id + 1, 'session', '-', 'wakes', 0)"
 	" FROM last",

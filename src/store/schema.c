@@ -10,6 +10,7 @@
  * last: the highest ids ever given, also to what is gone by now.
  * task.rank: in which order ends came; of those that were told, in which they were told.
  * task.listed: 0 once the task has left the model's list and is history.
+ * message.number: the order of arrival; .place: that of the list; .moved: the two may differ.
  */
 static const char version_1[] =
 	"CREATE TABLE last (one INTEGER PRIMARY KEY CHECK (one = 1), id INTEGER NOT NULL,"
@@ -30,9 +31,10 @@ static const char version_1[] =
 	"CREATE INDEX task_agent ON task (agent);"
 	"CREATE INDEX task_session ON task (session);"
 	"CREATE INDEX task_rank ON task (rank);"
-	"CREATE TABLE message (agent INTEGER NOT NULL REFERENCES agent ON DELETE CASCADE,"
-	"  id TEXT NOT NULL, target TEXT NOT NULL, place INTEGER NOT NULL,"
-	"  message TEXT NOT NULL, PRIMARY KEY (agent, id)) STRICT;"
+	"CREATE TABLE message (number INTEGER PRIMARY KEY,"
+	"  agent INTEGER NOT NULL REFERENCES agent ON DELETE CASCADE, id TEXT NOT NULL,"
+	"  target TEXT NOT NULL, place INTEGER NOT NULL, moved INTEGER NOT NULL DEFAULT 0,"
+	"  message TEXT NOT NULL, UNIQUE (agent, id)) STRICT;"
 	"CREATE INDEX message_place ON message (agent, target, place);"
 	"CREATE TABLE run (task INTEGER PRIMARY KEY, uid TEXT NOT NULL, boot TEXT NOT NULL,"
 	"  bytes INTEGER NOT NULL) STRICT;"

@@ -135,6 +135,10 @@ static UNUSED char *dump(void)
 /* ---- any schedule ---- */
 
 static uint32_t seed;
+/* How many tasks a schedule starts at most, with those that are there. */
+static UNUSED size_t most_works = 8;
+/* Called after each of its steps; may be NULL. */
+static UNUSED void (*after_step)(void);
 
 static UNUSED unsigned roll(unsigned n)
 {
@@ -174,7 +178,7 @@ static UNUSED void end_lease(void)
 
 static UNUSED void do_start(void)
 {
-	if (core.works < 8)
+	if (core.works < most_works)
 		(void)start(roll(5) ? someone() : 0, roll(2) ? STREAM : FINAL);
 }
 
@@ -260,8 +264,11 @@ static UNUSED void schedule(void)
 		do_claim, do_insert, do_cancel, end_lease, do_drop, run,
 	};
 
-	for (int i = 0; i < 60; i++)
+	for (int i = 0; i < 60; i++) {
 		steps[roll(sizeof(steps) / sizeof(steps[0]))]();
+		if (after_step)
+			after_step();
+	}
 	while (j.open > 0)
 		end_lease();
 	run();

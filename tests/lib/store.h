@@ -308,6 +308,22 @@ static UNUSED void sql(const char *name, const char *text)
 	(void)sqlite3_close(db);
 }
 
+/* The first value that a query beside the store's back gives. */
+static UNUSED const char *text_from(const char *query)
+{
+	static char text[1024];
+	sqlite3 *db = NULL;
+	sqlite3_stmt *q = NULL;
+
+	CHECK_INT(sqlite3_open(in_folder(STORE_FILE), &db), SQLITE_OK);
+	CHECK_INT(sqlite3_prepare_v2(db, query, -1, &q, NULL), SQLITE_OK);
+	CHECK_INT(sqlite3_step(q), SQLITE_ROW);
+	(void)snprintf(text, sizeof(text), "%s", (const char *)sqlite3_column_text(q, 0));
+	(void)sqlite3_finalize(q);
+	(void)sqlite3_close(db);
+	return text;
+}
+
 /* ---- facts ---- */
 
 static UNUSED void put_agent(int agent, const char *session)

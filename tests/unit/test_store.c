@@ -197,19 +197,11 @@ static void move_message(const char *id, const char *before)
 	put(fact);
 }
 
+/* What the lists of agent 1 look like, next-step first. */
 static const char *order(void)
 {
-	static char ids[64];
-	const char *p = loaded();
-	size_t n = 0;
-
-	while ((p = strstr(p, "\"message\":{\"id\":\""))) {
-		p += strlen("\"message\":{\"id\":\"");
-		if (p[1] == '"')
-			ids[n++] = *p;
-	}
-	ids[n] = 0;
-	return ids;
+	return text_from("SELECT ifnull(group_concat(id, ''), '') FROM (SELECT id"
+			 " FROM message ORDER BY target, place)");
 }
 
 TEST(messages_keep_their_order_and_their_lists)
@@ -239,6 +231,24 @@ TEST(messages_keep_their_order_and_their_lists)
 	put("{\"fact\":\"agent-gone\",\"agent\":1}");
 	must_commit();
 	CHECK_STR(order(), "");
+}
+
+TEST(what_was_given_back_is_put_in_its_place_after_all_have_arrived)
+{
+	fresh_store();
+	put_agent(1, "alice");
+	put_message("a", "next-step");
+	put_message("b", "next-step");
+	put_message("c", "next-step");
+	move_message("c", "a");
+	move_message("b", NULL);
+	must_commit();
+	CHECK_STR(order(), "cab");
+	CHECK(strstr(loaded(),
+		     "\"message\":{\"id\":\"c\",\"content\":[]}}\n"
+		     "{\"fact\":\"message-moved\",\"agent\":1,\"id\":\"b\",\"before\":null}\n"
+		     "{\"fact\":\"message-moved\",\"agent\":1,\"id\":\"c\",\"before\":\"a\"}"
+		     "\n") != NULL);
 }
 
 TEST(a_pending_notice_means_that_its_task_was_noticed)
