@@ -29,16 +29,26 @@ static const struct {
 	{SQLITE_ERROR, ERR_FORMAT, 0},
 };
 
+/* SQLite does not always keep it. A full disk is worth a look at what its last call left. */
+static int system_errno(sqlite3 *db)
+{
+	int left = errno, kept = sqlite3_system_errno(db);
+
+	if (kept == 0 && (left == ENOSPC || left == EDQUOT || left == EFBIG))
+		return left;
+	return kept;
+}
+
 int db_failed(const struct store *s, const char *what, struct err *err)
 {
-	int rc = sqlite3_errcode(s->db) & 0xff, errnum = 0;
+	int errnum = 0, rc = sqlite3_errcode(s->db) & 0xff;
 	const char *why = sqlite3_errmsg(s->db);
 
 	for (size_t i = 0; i < sizeof(failures) / sizeof(failures[0]); i++) {
 		if (failures[i].sqlite != rc)
 			continue;
 		if (rc == SQLITE_IOERR || rc == SQLITE_CANTOPEN)
-			errnum = sqlite3_system_errno(s->db);
+			errnum = system_errno(s->db);
 		if (errnum == 0)
 			errnum = failures[i].errnum;
 		if (failures[i].code == ERR_SYS)
