@@ -9,12 +9,14 @@ enum {
 	OPTION_STATE,
 	OPTION_SESSION,
 	OPTION_ERA,
+	OPTION_DAEMON,
 };
 
 static const struct option_spec options[] = {
 	[OPTION_STATE] = {"--state", "DIR", "where task state is kept"},
 	[OPTION_SESSION] = {"--session", "NAME", "who owns the client's tasks"},
 	[OPTION_ERA] = {"--era", "ERA", "legacy: speak no protocol newer than 2025-11-25"},
+	[OPTION_DAEMON] = {"--daemon", NULL, "keep the tasks in the daemon"},
 	{NULL, NULL, NULL},
 };
 
@@ -25,6 +27,7 @@ static int run(const char *const *values)
 		.state = values[OPTION_STATE],
 		.session = values[OPTION_SESSION],
 		.is_legacy_only = era != NULL,
+		.wants_daemon = values[OPTION_DAEMON] != NULL,
 	};
 
 	if (era && strcmp(era, "legacy") != 0) {

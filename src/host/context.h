@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <sys/resource.h>
 
+#include "base/limits.h"
 #include "run/run.h"
 
 struct buf;

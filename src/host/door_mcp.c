@@ -25,7 +25,7 @@ static bool ops_is_behind(void *ud)
 {
 	const struct client *c = ud;
 
-	return c->transport->type->is_behind(c->transport);
+	return c->transport->type->waiting(c->transport) > 0;
 }
 
 static int ops_agent(void *ud, const char *owner, size_t len, errand_agent *ret,
@@ -174,36 +174,31 @@ static void acked(struct client *c, uint64_t number)
 		mcp_sent(c->mcp, token);
 }
 
-static void request(struct client *c, uint64_t number, const char *line, size_t len)
-{
-	mcp_line(c->mcp, line, len, number, clock_mono_ms());
-	if (!c->is_kept && mcp_is_initialized(c->mcp)) {
-		c->is_kept = true;
-		say(c, "keep ", number);
-	}
-}
-
 static void numbered_line(struct client *c, const char *line, size_t len)
 {
 	const char *end = line + len, *p = line;
 	bool is_ack = starts_with(line, len, "ack "),
 	     is_long = starts_with(line, len, "long ");
 	uint64_t number;
+	size_t has_line;
 
 	if (len == 3 && starts_with(line, len, "bye")) {
 		c->is_leaving = true;
 		return;
 	}
 	p += is_ack ? 4 : is_long ? 5 : 0;
-	if (!read_number(p, end, &number, &p) || number == 0)
+	if (!read_number(p, end, &number, &p) || number == 0) {
 		client_gone(c); /* it does not speak the protocol */
-	else if (is_ack)
+		return;
+	}
+	has_line = p < end;
+	if (is_ack)
 		acked(c, number);
 	else if (is_long)
 		mcp_line_too_long(c->mcp, number);
 	else
-		request(c, number, p < end ? p + 1 : p,
-			p < end ? (size_t)(end - p - 1) : 0);
+		mcp_line(c->mcp, p + has_line, (size_t)(end - p) - has_line, number,
+			 clock_mono_ms());
 }
 
 static void numbered_too_long(struct client *c)
@@ -223,6 +218,11 @@ static void numbered_send(void *ud, struct buf *line, uint64_t tag, uint64_t tok
 	struct buf numbered = BUF_INIT(line->len + 32);
 	struct client *c = ud;
 
+	/* In front of its answer, after which the other side forgets a line. */
+	if (!c->is_kept && mcp_is_initialized(c->mcp)) {
+		c->is_kept = true;
+		say(c, "keep ", tag);
+	}
 	buf_addf(&numbered, "%" PRIu64 " ", tag);
 	buf_add(&numbered, line->data, line->len);
 	buf_release(line);

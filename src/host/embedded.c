@@ -6,7 +6,6 @@
  * and has about 10 ms for it with some clients: every live task's shim is sent a kill, what
  * is empty is removed, and that is all.
  */
-#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
@@ -94,25 +93,12 @@ static int start(struct embedded *e, const struct host_options *o, struct err *e
 	return stdinout_new(&h->loop, &client_events, c, &c->transport, err);
 }
 
-/* A file that is opened while one of the three is closed would take its place. */
-static bool has_standard_fds(void)
-{
-	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-		if (fcntl(fd, F_GETFD) < 0)
-			return false;
-	return true;
-}
-
-int host_serve_stdio(const struct host_options *o)
+int host_serve_embedded(const struct host_options *o)
 {
 	struct embedded e = {0};
 	struct err err = {0};
 	int rc;
 
-	if (!has_standard_fds()) {
-		fprintf(stderr, "errand: stdin, stdout and stderr have to be open\n");
-		return 1;
-	}
 	rc = host_init(&e.host, &embedded_type, &err);
 	if (rc < 0) {
 		fprintf(stderr, "errand: %s\n", err.msg);

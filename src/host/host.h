@@ -15,9 +15,12 @@ struct host_options {
 	const char *state;   /* --state; NULL: ERRAND_STATE, else the default */
 	const char *session; /* --session; NULL: ERRAND_SESSION ... */
 	bool is_legacy_only; /* --era legacy */
+	bool wants_daemon;   /* --daemon */
 };
 
-/* Serve one MCP client on stdin and stdout until it leaves. Returns the exit code. */
+/* Serve one MCP client on stdin and stdout until it leaves; through the daemon, or by ourselves.
+ * Returns the exit code. */
 int host_serve_stdio(const struct host_options *o);
+int host_serve_embedded(const struct host_options *o);
 /* Serve the clients that come through the socket of @state's folder. Returns the exit code. */
 int host_serve_daemon(const char *state);

@@ -29,15 +29,24 @@ void ident_uuid(char *ret)
 	}
 }
 
-char *ident_owner(const char *session)
+const char *ident_session(const char *session)
 {
 	const char *names[] = {session, getenv("ERRAND_SESSION"),
 			       getenv("CLAUDE_CODE_SESSION_ID")};
-	char uuid[IDENT_UUID + 1];
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (names[i] && *names[i])
-			return mem_dup(NULL, names[i], strlen(names[i]));
+			return names[i];
+	return NULL;
+}
+
+char *ident_owner(const char *session)
+{
+	const char *name = ident_session(session);
+	char uuid[IDENT_UUID + 1];
+
+	if (name)
+		return mem_dup(NULL, name, strlen(name));
 	ident_uuid(uuid);
 	return mem_dup(NULL, uuid, strlen(uuid));
 }

@@ -8,8 +8,10 @@ struct err;
 
 /* A random UUID (version 4); @ret has room for it and a NUL. */
 void ident_uuid(char *ret);
-/* The name of the client's own owner: @session, ERRAND_SESSION, CLAUDE_CODE_SESSION_ID, or
- * one that nobody else has. Free it. */
+/* What names the client's own owner: @session, ERRAND_SESSION, CLAUDE_CODE_SESSION_ID; NULL:
+ * nothing does. Borrowed. */
+const char *ident_session(const char *session);
+/* The same, or a name that nobody else has. Free it. */
 char *ident_owner(const char *session);
 /* The path of errand-shim: beside this program, in ../libexec/errand, or where the build said
  * that it would be installed. NULL: nowhere. */

@@ -44,6 +44,14 @@ static int end_open(struct stream_end *e, int fd, int access, struct err *err)
 	return 0;
 }
 
+bool stdinout_is_open(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0)
+			return false;
+	return true;
+}
+
 int stdinout_new(uv_loop_t *loop, const struct transport_events *events, void *ud,
 		 struct transport **ret, struct err *err)
 {

@@ -35,7 +35,7 @@ struct stream {
 	struct queue queue;
 	const char *rest; /* of what was read: not yet handed over */
 	size_t rest_len;
-	bool is_paused, is_held, is_dead;
+	bool is_paused, is_held, has_ended, is_dead;
 	bool is_writing; /* waits for stdout to take more */
 	int open_handles;
 	char data[READ_SIZE];
@@ -145,11 +145,11 @@ static bool stream_unsend(struct transport *t, uint64_t token)
 	return queue_remove(&stream_of(t)->queue, token);
 }
 
-static bool stream_is_behind(const struct transport *t)
+static size_t stream_waiting(const struct transport *t)
 {
 	const struct stream *s = (const struct stream *)(const void *)t;
 
-	return s->queue.bytes > 0;
+	return s->queue.bytes;
 }
 
 /* ---- in ---- */
@@ -160,7 +160,7 @@ static void on_idle(uv_idle_t *p);
 /* Read, or first hand over what a pause has left. */
 static void watch_in(struct stream *s)
 {
-	bool may_read = !s->is_dead && !s->is_paused && !s->is_held;
+	bool may_read = !s->is_dead && !s->has_ended && !s->is_paused && !s->is_held;
 
 	if (may_read && (s->rest_len > 0 || !s->in.can_poll))
 		(void)uv_idle_start(&s->idle, on_idle);
@@ -239,6 +239,12 @@ static void read_some(struct stream *s)
 
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))
 		return;
+	if (n == 0 && s->base.events->ended) {
+		s->has_ended = true;
+		watch_in(s);
+		s->base.events->ended(s->base.ud);
+		return;
+	}
 	if (n <= 0) {
 		dead(s);
 		return;
@@ -327,7 +333,7 @@ static void stream_close(struct transport *t)
 static const struct transport_type stream_type = {
 	.send = stream_send,
 	.unsend = stream_unsend,
-	.is_behind = stream_is_behind,
+	.waiting = stream_waiting,
 	.flush = stream_flush,
 	.hold = stream_hold,
 	.block = stream_block,

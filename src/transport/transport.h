@@ -25,6 +25,8 @@ struct transport_events {
 	void (*turn)(void *ud);
 	/* The line with this token was taken by the client's pipe as a whole. */
 	void (*sent)(void *ud, uint64_t token);
+	/* No more lines will come; some can still be sent. NULL: that is as good as closed. */
+	void (*ended)(void *ud);
 	/* No more lines will come, or none can be sent. The user has to close. Once. */
 	void (*closed)(void *ud);
 };
@@ -34,9 +36,10 @@ struct transport_type {
 	void (*send)(struct transport *t, struct buf *line, uint64_t token);
 	/* Take a line back. False: it is written, or has been begun. */
 	bool (*unsend)(struct transport *t, uint64_t token);
-	bool (*is_behind)(const struct transport *t); /* is something waiting? */
-	void (*flush)(struct transport *t);           /* write what the client takes now */
-	void (*hold)(struct transport *t, bool on);   /* hand over no more lines; go on */
+	size_t (*waiting)(
+		const struct transport *t); /* bytes of lines that are not written */
+	void (*flush)(struct transport *t); /* write what the client takes now */
+	void (*hold)(struct transport *t, bool on); /* hand over no more lines; go on */
 	/* [in line()] The next @n bytes, at least 1, come as one line, whatever is in them. */
 	void (*block)(struct transport *t, size_t n);
 	/* Stop and free; the memory goes when the loop has run once more. */

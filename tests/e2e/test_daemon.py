@@ -319,7 +319,7 @@ def test_each_line_is_answered_under_its_number_or_told_to_have_no_answer():
 def test_a_handshake_is_to_be_kept_and_a_cancelled_call_has_no_answer():
     with Daemon() as d, Agent(d.state) as a:
         a.initialize()
-        equal(a.next(), ("keep", b"1"))
+        equal(a.seen[0], ("keep", b"1"))
         number = a.post_tool("bash", command="exec sleep 600", description="d")
         a.send(b'50 {"jsonrpc":"2.0","method":"notifications/cancelled","params":'
                b'{"requestId":%d}}\n' % number)
@@ -343,8 +343,8 @@ def test_bye_is_answered_behind_what_was_asked_before():
         a.send(b'5 {"jsonrpc":"2.0","id":5,"method":"ping"}\n'
                b'6 {"jsonrpc":"2.0","id":6,"method":"tools/call",'
                b'"params":{"name":"task_list"}}\nbye\n')
-        got = [a.next() for _ in range(4)]
-        equal([first for first, _ in got if first != "keep"], [5, 6, "bye"])
+        got = [a.next() for _ in range(3)]
+        equal([first for first, _ in got], [5, 6, "bye"])
 
 
 # ---- owners ----

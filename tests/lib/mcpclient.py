@@ -127,8 +127,10 @@ class Client:
 
     @classmethod
     def errand(cls, *args, **options):
-        """A client of this build's `errand mcp`; @args go to the command."""
-        return cls([os.path.join(build_dir(), "errand"), "mcp", *args], **options)
+        """A client of this build's `errand mcp`; @args go to the command. So does what the
+        suite is run with in ERRAND_TEST_MCP."""
+        more = os.environ.get("ERRAND_TEST_MCP", "").split()
+        return cls([os.path.join(build_dir(), "errand"), "mcp", *more, *args], **options)
 
     def __enter__(self):
         return self

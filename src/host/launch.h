@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* launch.h - the first client of a state folder starts its daemon. */
+#pragma once
+
+#include "host/link.h"
+
+/*
+ * Connect to the host of the state folder, and start one if there is none. Blocks, for some
+ * seconds at most. Below an errand-shim none is started: it would be part of the task's tree,
+ * and end with it; there another one is waited for.
+ */
+enum link_state launch_link(const struct link_options *o, struct link **ret,
+			    struct err *err);
