@@ -24,7 +24,7 @@ struct tree_scope shim_victims(const struct shim *s)
 	return scope_of(s, !s->is_kill_asked && !s->is_sweep_all);
 }
 
-/* Nobody who is meant is left. Without a /proc only an empty tree is a proof. */
+/* Nobody who is meant is left. Without a /proc the pipe is all that tells of anybody. */
 static bool is_gone(const struct shim *s, const struct tree_scope *scope)
 {
 	struct tree_left left;
@@ -32,7 +32,7 @@ static bool is_gone(const struct shim *s, const struct tree_scope *scope)
 	if (s->is_tree_gone)
 		return true;
 	left = tree_count(scope);
-	return !left.is_uncounted && left.count == 0;
+	return left.is_uncounted ? s->output_fd < 0 : left.count == 0;
 }
 
 bool shim_is_swept(const struct shim *s)

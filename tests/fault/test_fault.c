@@ -3,6 +3,7 @@
  * The n-th call of each kind fails, for all n: the task ends once, and the end says what
  * happened; nothing of it is left.
  */
+#include "asks.h"
 #include "faulty.h"
 
 /* Far more than a shim makes in a life as short as these. */
@@ -72,6 +73,32 @@ static bool nth_fails_in_a_kill(struct world *w, const char *call, int n, int er
 	return has_happened(w);
 }
 
+/* The same for a task that is written to. */
+static bool nth_fails_with_input(struct world *w, const char *call, int n, int errnum)
+{
+	const char *argv[] = {"bash", "-c", "cat; exit 3", NULL};
+	struct run_spec spec = spec_of(w, argv);
+	char fault[64];
+	struct job j;
+
+	(void)snprintf(fault, sizeof(fault), "fail %s %d %d", call, n, errnum);
+	world_fault(w, fault);
+	spec.has_input = true;
+	job_start_spec(w, &j, &spec);
+	(void)run_input(j.task, "hi\n", 3, NULL, NULL, NULL);
+	/* A request may be lost with its connection: its host hears of that. */
+	do {
+		struct ask q = {0};
+
+		if (run_close_input(j.task, on_answer, &q, NULL) == 0)
+			wait_until(w, q.answers > 0);
+		world_turn(w, 5);
+	} while (!j.ends);
+	job_wait(w, &j);
+	check_end(w, &j, fault, false);
+	return has_happened(w);
+}
+
 typedef bool nth_fn(struct world *w, const char *call, int n, int errnum);
 
 static void every_one_fails(struct world *w, const char *call, int errnum, nth_fn *nth)
@@ -93,6 +120,12 @@ static void every_one_fails(struct world *w, const char *call, int errnum, nth_f
 	TASK_TEST(what)                                                                    \
 	{                                                                                  \
 		every_one_fails(w, call, errnum, nth_fails_in_a_kill);                     \
+	}
+
+#define INPUT_FAULT_TEST(what, call, errnum)                                               \
+	TASK_TEST(what)                                                                    \
+	{                                                                                  \
+		every_one_fails(w, call, errnum, nth_fails_with_input);                    \
 	}
 
 FAULT_TEST(every_open_may_fail, "open64", EMFILE)
@@ -124,6 +157,11 @@ KILL_FAULT_TEST(in_a_kill_every_open_may_fail, "open64", EMFILE)
 KILL_FAULT_TEST(in_a_kill_every_read_may_fail, "read", EIO)
 KILL_FAULT_TEST(in_a_kill_every_packet_may_fail, "send", ENOBUFS)
 KILL_FAULT_TEST(a_shim_that_loses_its_host_is_found_again, "recv", EIO)
+
+INPUT_FAULT_TEST(with_input_every_pipe_may_fail, "pipe2", EMFILE)
+INPUT_FAULT_TEST(with_input_every_write_may_fail, "write", EIO)
+INPUT_FAULT_TEST(with_input_every_watch_may_fail, "epoll_ctl", ENOMEM)
+INPUT_FAULT_TEST(with_input_every_copy_of_a_descriptor_may_fail, "dup2", EBUSY)
 
 TASK_TEST(a_full_disk_stops_the_log_and_not_the_task)
 {

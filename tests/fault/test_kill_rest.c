@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Kills where the system gives less: no lists of children, no /proc, no right to kill. */
+#include "asks.h"
 #include "faulty.h"
 
 static void start_escaping(struct world *w, struct job *j, const char *sleep)
@@ -82,6 +83,25 @@ TASK_TEST(without_proc_what_stays_is_not_proved)
 	assert_false(is_folder_free(w)); /* it stays, since something does */
 	end_all(sleep);
 	wait_until(w, is_folder_free(w));
+}
+
+TASK_TEST(without_proc_what_is_left_is_not_counted_and_is_released)
+{
+	const char *sleep = own_sleep();
+	struct ask q;
+	struct job j;
+
+	world_fault(w, "no-proc");
+	job_run(w, &j, detached(sleep));
+	assert_int_equal(j.end.processes_left + j.end.detached_left, 0);
+	assert_false(is_folder_free(w)); /* somebody is there, nobody knows who */
+	expect_refused(w, ask_left(&j, &q), "without a /proc nobody can tell what is left");
+	expect_refused(w, ask_sweep(&j, &q, true),
+		       "without a /proc nobody can tell what is left");
+	run_drop(j.task);
+	wait_until(w, only_folder(w)[0] == 0);
+	assert_int_equal(count_alive(sleep), 1);
+	end_all(sleep);
 }
 
 TASK_TEST(who_cannot_be_killed_is_named_and_the_shim_stays_with_it)
