@@ -76,9 +76,9 @@ extern "C" {
 #define ERRAND_FN int
 #endif
 
-#define ERRAND_ABI 1u           /* soname liberrand.so.1; symbols ERRAND_1 */
-#define ERRAND_NUL ((size_t)-1) /* length: up to the NUL */
-#define ERRAND_NEVER INT64_MAX  /* no deadline */
+#define ERRAND_ABI 1u          /* soname liberrand.so.1; symbols ERRAND_1 */
+#define ERRAND_NUL SIZE_MAX    /* length: up to the NUL */
+#define ERRAND_NEVER INT64_MAX /* no deadline */
 
 /* ---- version ------------------------------------------------------------------------ */
 
