@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 """embed.py LIBERRAND.SO - background tasks in an agent's loop, in Python with ctypes.
 
-One agent, a tool `run` whose tasks are shell commands, a select() loop, and a scripted model: it
-starts a command, goes on, is told of the end, and reads the output.
+One agent, a tool `run` whose tasks are shell commands, a policy that lets nobody kill them, a
+select() loop, and a scripted model: it starts a command, goes on, is told of the end, and reads the
+output.
 """
 import ctypes
 import json
@@ -18,7 +19,7 @@ from ctypes import (CFUNCTYPE, POINTER, Structure, byref, c_char_p, c_int, c_int
 if len(sys.argv) != 2:
     sys.exit(__doc__.splitlines()[0])
 
-COMPLETED, KILLED = 3, 4
+STAGE_PRE = 1
 CLAIM_STEP, DELIVERED = 1, 0
 NUL = c_size_t(-1)
 NEVER = 2 ** 63 - 1
@@ -46,6 +47,7 @@ Cancel = CFUNCTYPE(c_int, c_void_p, c_void_p, Id, c_char_p, c_size_t, c_void_p)
 Read = CFUNCTYPE(c_int, c_void_p, Id, c_uint64, c_void_p, POINTER(c_uint64), c_void_p)
 
 
+# The library takes a struct that lacks the newest members, as this one lacks limits_json.
 class HostOptions(Structure):
     _fields_ = [("size", c_uint32), ("abi", c_uint32), ("config_json", Str)] + [
         (name, c_void_p) for name in ("warn", "message_id", "journal", "ud", "destroy", "alloc",
@@ -64,6 +66,11 @@ class Tool(Structure):
                 ("exec", Enter),
                 ("render", c_void_p), ("finalize", c_void_p), ("card", c_void_p),
                 ("ud", c_void_p), ("destroy", c_void_p)]
+
+
+class Listener(Structure):
+    _fields_ = [("size", c_uint32), ("stage", c_int32), ("flags", c_uint32), ("enter", Enter),
+                ("back", c_void_p), ("ud", c_void_p), ("destroy", c_void_p)]
 
 
 class CallOptions(Structure):
@@ -156,6 +163,7 @@ class Command:
     def __init__(self, host, owner, line):
         self.host, self.line, self.output = host, line, b""
         self.process = self.task = None
+        self.killed = False
         producer = Producer(ctypes.sizeof(Producer), 0, Start(self.start),
                             Cancel(self.cancel), Read(self.read))
         spec = TaskSpec(ctypes.sizeof(TaskSpec), 0, text("run"), text(line), Str(), owner,
@@ -171,6 +179,7 @@ class Command:
         return 0
 
     def cancel(self, *_):
+        self.killed = True
         self.process.terminate()
         return 0
 
@@ -187,10 +196,13 @@ class Command:
             return
         self.host.io.unregister(self.process.stdout)
         self.process.stdout.close()
-        code = self.process.wait()
-        detail = "exit code: %d" % code if code >= 0 else "signal: %d" % -code
-        self.host.lib.errand_settle(self.host.h, self.task, COMPLETED if code >= 0 else KILLED,
-                                    detail.encode(), NUL, None, c_size_t(0))
+        _, wait_status = os.waitpid(self.process.pid, 0)
+        self.process.returncode = wait_status  # it is reaped
+        status, detail = c_int(), c_void_p()
+        self.host.lib.errand_process_outcome(wait_status, self.killed, c_int64(0), byref(status),
+                                             byref(detail))
+        self.host.lib.errand_settle(self.host.h, self.task, status,
+                                    self.host.take(detail).encode(), NUL, None, c_size_t(0))
 
 
 def add_run(host):
@@ -210,6 +222,19 @@ def add_run(host):
     host.do("errand_tool_add", Id(0), byref(tool), byref(Id()))
 
 
+def forbid_kills(host):
+    """A policy: before a call, answer for one tool, and leave the others to who comes next."""
+    def enter(_ud, _host, frame, view):
+        if ctypes.string_at(view[0].tool.ptr, view[0].tool.len) == b"task_kill":
+            host.lib.errand_answer(host.h, Id(frame), b'{"kind":"deny","reason":"let it run"}',
+                                   NUL)
+        else:
+            host.lib.errand_next(host.h, Id(frame))
+
+    listener = Listener(ctypes.sizeof(Listener), STAGE_PRE, 0, Enter(enter))
+    host.do("errand_listen", Id(0), byref(listener), byref(Id()))
+
+
 def main():
     host = Host(sys.argv[1])
     agent = Id()
@@ -217,9 +242,11 @@ def main():
     host.do("errand_mount", Id(0), b"{}", NUL, byref(Id()))
     host.do("errand_agent_new", byref(options), byref(agent))
     add_run(host)
+    forbid_kills(host)
     # What a model would do.
     print(host.call(agent, "run", command="echo hello"))
     print(host.call(agent, "task_list"))
+    print(host.call(agent, "task_kill", task_id="run-1"))
     told = []
     host.until(lambda: told.extend(host.messages(agent)) or told)
     print(*told, sep="\n")

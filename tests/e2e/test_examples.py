@@ -12,6 +12,7 @@ from mcpclient import build_dir, run_tests  # noqa: E402
 PYTHON_SAYS = """\
 {"taskId": "run-1"}
 run-1 [run] running — echo hello
+Error: let it run
 background task run-1 (run: echo hello) finished [status: completed, exit code: 0]. \
 Read its output with task_output.
 hello
