@@ -82,10 +82,12 @@ extern "C" {
 
 /* ---- version ------------------------------------------------------------------------ */
 
-ERRAND_API uint32_t errand_abi(void);        /* of the library that was loaded */
-ERRAND_API const char *errand_version(void); /* "1.2.3" */
+/* Any thread, without a host: of the library that was loaded, its ERRAND_ABI, and its version,
+ * "1.2.3", which stays. */
+ERRAND_API uint32_t errand_abi(void);
+ERRAND_API const char *errand_version(void);
 /*
- * [any] Does the library that was loaded have @feature? 1 or 0; to be asked by programs that also
+ * Any thread: does the library that was loaded have @feature? 1 or 0; to be asked by programs that also
  * run with older ones. So far: "consumed", "cursor", "journal", "limits", "mailbox", "on-abort",
  * "policies", "process-outcome", "scopes", "turns", "wake".
  */
@@ -130,28 +132,40 @@ enum {
 	ERRAND_ECALLBACK = -10 /* a callback of yours failed; its error is passed on */
 };
 
-/* ---- errors and text [any] ----------------------------------------------------------- */
+/* ---- errors and text ----------------------------------------------------------------- */
 
 /*
  * An error has a message of any length, a name ("Error" by default; "" for a thrown plain
  * string) and, only for coded errors, a code. Its string form is "name: message".
  * In callbacks, @e is lent to you: fill it with errand_error_set() and return negative.
+ * None of these needs a host; an error belongs to one thread at a time.
  */
+/* [any] One of your own, yours to free: for errand_fail() and its like. NULL @name: "Error",
+ * NULL @code: not coded, NULL @message: empty. Over 1 MiB it is cut. */
 ERRAND_API errand_error *errand_error_new(const char *name, const char *code,
 					  const char *message, size_t len);
+/* [any] Say anew what @e is, as above; NULL is fine. */
 ERRAND_API void errand_error_set(errand_error *e, const char *name, const char *code,
 				 const char *message, size_t len);
+/* [any] What the function returned that made it; ERRAND_ECALLBACK of one of yours; 0 of NULL. */
 ERRAND_API int errand_error_rc(const errand_error *e);
+/* [any] Its parts, NUL-terminated, as long as @e lives and is not set anew. @ret_len (may be
+ * NULL): a message may hold NULs. Of NULL: "". */
 ERRAND_API const char *errand_error_message(const errand_error *e, size_t *ret_len);
 ERRAND_API const char *errand_error_name(const errand_error *e);
 ERRAND_API const char *errand_error_code(const errand_error *e); /* NULL: not coded */
-ERRAND_API void errand_error_free(errand_error *e);              /* NULL is fine */
+/* [any] NULL is fine. Not for one that is lent. */
+ERRAND_API void errand_error_free(errand_error *e);
 
-ERRAND_API const char *errand_text_data(const errand_text *t, size_t *ret_len); /* + NUL */
-ERRAND_API void errand_text_free(errand_text *t); /* NULL is fine; any thread */
+/* Any thread: the bytes, UTF-8 and a NUL behind them, as long as @t lives. Of NULL: "". */
+ERRAND_API const char *errand_text_data(const errand_text *t, size_t *ret_len);
+/* Any thread, also when the host is gone. NULL is fine. */
+ERRAND_API void errand_text_free(errand_text *t);
 
-/* Append to @s. 1: it is full, stop (not an error; what fitted is kept). */
+/* Inside the callback that was given @s: append. 0; 1: it is full, stop (no error: the bytes that
+ * fitted are kept). EARG: no sink, no bytes. */
 ERRAND_API int errand_sink_write(errand_sink *s, const void *bytes, size_t len);
+/* The same: how many bytes still fit. */
 ERRAND_API size_t errand_sink_room(const errand_sink *s);
 
 /* ---- host ---------------------------------------------------------------------------- */
@@ -224,10 +238,12 @@ struct errand_host_options {
 	errand_str limits_json;
 };
 
-/* EARG: a bad size or abi. EJSON, EREFUSED: config_json. */
+/* Any thread; the host is then the caller's. *ret is yours to free. EARG: a size or abi that does
+ * not fit, half an allocator. EJSON, EREFUSED: config_json or limits_json, and why. */
 ERRAND_FN errand_host_new(const struct errand_host_options *o, errand_host **ret,
 			  errand_error **ret_err);
-/* [top] At once and silently: no callback but destroy(). NULL is fine. */
+/* [top] At once and silently: no callback but destroy(), tasks are not cancelled (first
+ * errand_service_dispose() does that). NULL is fine; from a callback it does nothing. */
 ERRAND_API void errand_host_free(errand_host *h);
 
 /*
@@ -254,16 +270,18 @@ ERRAND_FN errand_restore(errand_host *h, const char *json, size_t len,
 /*
  * [top] Set the time, then process what is queued and due: at most @budget events (0: 1000).
  * @mono_ms never goes back and drives deadlines; @wall_ms (epoch) is only shown. Fake both
- * in tests. Returns 1 if work is left (call again after your own I/O), 0 if not.
+ * in tests. Returns 1 if work is left (call again after your own I/O), 0 if not. EARG: no host.
+ * EREENTER: from a callback.
  */
 ERRAND_FN errand_run(errand_host *h, int64_t mono_ms, int64_t wall_ms, uint32_t budget);
-/* [any] When to call errand_run() next, on @mono_ms' scale; INT64_MIN: work is queued. */
+/* [any] When to call errand_run() next, on @mono_ms' scale; INT64_MIN: work is queued, also in a
+ * mailbox; ERRAND_NEVER: not before something happens. */
 ERRAND_API int64_t errand_next_deadline(const errand_host *h);
 
 /* ---- other threads ------------------------------------------------------------------- */
 
 /* [main] A mailbox may be posted to from any thread, and outlives the host: posts are EGONE then.
- * @wake is called on the posting thread, at most once between two errand_run()s. */
+ * @wake is called on the posting thread, at most once between two errand_run()s. EARG: no wake. */
 ERRAND_FN errand_mailbox_new(errand_host *h, void (*wake)(void *ud), void *ud,
 			     errand_destroy_fn destroy, errand_mailbox **ret,
 			     errand_error **ret_err);
@@ -271,10 +289,12 @@ ERRAND_FN errand_mailbox_new(errand_host *h, void (*wake)(void *ud), void *ud,
  * posted and not yet taken is dropped. NULL is fine. */
 ERRAND_API void errand_mailbox_free(errand_mailbox *m);
 /* [any thread] Run fn(ud, h) in the next errand_run(), in the order in which one thread posts;
- * drop(ud) instead, if the host or the mailbox goes first, also if this call fails. */
+ * drop(ud) instead, if the host or the mailbox goes first, also if this call fails: EARG (no
+ * mailbox, no fn), EGONE (the host is gone). */
 ERRAND_FN errand_post(errand_mailbox *m, void (*fn)(void *ud, errand_host *h), void *ud,
 		      errand_destroy_fn drop);
-/* [any thread] As errand_settle() and errand_answer(), whose own EGONE nobody hears. */
+/* [any thread] As errand_settle() and errand_answer(), whose own EGONE nobody hears. Here it is
+ * the host's. EARG, ENOMEM as there. */
 ERRAND_API int errand_post_settle(errand_mailbox *m, errand_task t, int status,
 				  const char *detail, size_t detail_len, const char *output,
 				  size_t output_len);
@@ -290,7 +310,7 @@ ERRAND_API int errand_post_answer(errand_mailbox *m, errand_frame f, const char 
  * chain, of two equal names the nearer one; not what is registered below or beside it (3.2).
  * An errand_agent may be given for an errand_scope: the agent's own. EGONE: a stale one.
  */
-/* [main] A fresh key, until it is disposed of. */
+/* [main] A fresh key, until it is disposed of. EARG: nowhere to put it. */
 ERRAND_FN errand_scope_new(errand_host *h, errand_scope *ret, errand_error **ret_err);
 /*
  * [main] Give @child its parent (0: none), once; only the holder of the binding may move it, or
@@ -337,10 +357,12 @@ struct errand_agent_options {
  * reads, waits and kills report nothing, so that the owner is told of the end all the same. */
 #define ERRAND_AGENT_OPERATOR 2u
 
-/* [main] EREFUSED: `agent "<id>" is already registered` (spec 2.7). EGONE: no such scope. */
+/* [main] A live instance; *ret is its id until it is disposed of. EREFUSED: `agent "<id>" is
+ * already registered` (spec 2.7). EGONE: no such scope. EARG: no session. */
 ERRAND_FN errand_agent_new(errand_host *h, const struct errand_agent_options *o,
 			   errand_agent *ret, errand_error **ret_err);
-/* Put it into the registry of live agents, or take it out (spec 1.1.1e, 2.4). */
+/* [main] Put it into the registry of live agents, or (@yes 0) take it out (spec 1.1.1e, 2.4).
+ * Idempotent. EREFUSED: another instance is registered for that session. EGONE. */
 ERRAND_FN errand_agent_register(errand_host *h, errand_agent a, int yes,
 				errand_error **ret_err);
 
@@ -390,7 +412,8 @@ enum {
  * [main] Append to a list (spec 7.3). @message_json is
  * {"role":"user","content":[...],"source":{...},"id":..?}; an id is made if there is none.
  * *ret_id (may be NULL) is yours. EREFUSED: `message "<id>" is already pending` in one of the
- * two lists, or claimed (spec 7.4). ESTATE: the agent is being disposed. ELIMIT: over 16 MiB.
+ * two lists, or claimed (spec 7.4). ESTATE: the agent is being disposed. ELIMIT: over
+ * argsBytes. EARG: no content, no such list.
  */
 ERRAND_FN errand_insert(errand_host *h, errand_agent a, int target,
 			const char *message_json, size_t len, errand_text **ret_id,
@@ -414,7 +437,7 @@ ERRAND_FN errand_inbox(const errand_host *h, errand_agent a, errand_text **ret_j
  * [main] Put the inbox back from the events that log() was given, an array, and go on with
  * their numbers (spec 7.5). What was pending before is replaced; nobody is told. EREFUSED,
  * with nothing changed: `invalid persisted inbox splice at session seq <n>`. ESTATE: messages
- * are on a lease, a turn is open, or the agent is being disposed. ELIMIT: over 64 MiB.
+ * are on a lease, a turn is open, or the agent is being disposed. ELIMIT: over jsonBytes.
  */
 ERRAND_FN errand_replay(errand_host *h, errand_agent a, const char *events_json, size_t len,
 			errand_error **ret_err);
@@ -430,7 +453,7 @@ enum {
  * [main] Take messages out, on a lease (spec 7.3, D6). *ret_messages_json is an array of what
  * errand_inbox() shows, without "target", in the order in which the model is to see it. Returned, they go back
  * to the front of their lists, in order, and are logged as inserted there (D7). @turn is only
- * told to observers. Nothing pending: *ret_lease is 0 and the text "[]".
+ * told to observers. Nothing pending: *ret_lease is 0 and the text "[]". EARG: no such @what.
  */
 ERRAND_FN errand_claim(errand_host *h, errand_agent a, int what, uint64_t turn,
 		       errand_lease *ret_lease, errand_text **ret_messages_json,
@@ -451,10 +474,11 @@ enum {
 	ERRAND_CLOSING = 2, /* so it does here, and is worth one more step (spec 7.7) */
 	ERRAND_DISPOSED = 3 /* being disposed, or gone */
 };
-/* [any] */
+/* [any] One of these; EARG: no host. */
 ERRAND_API int errand_agent_state(const errand_host *h, errand_agent a);
 
-/* [main] Logs turn/start {"turn"}; turns count from 1, or on from what was replayed. */
+/* [main] Logs turn/start {"turn"}; turns count from 1, or on from what was replayed. @ret_turn
+ * may be NULL. */
 ERRAND_FN errand_turn_open(errand_host *h, errand_agent a, uint64_t *ret_turn,
 			   errand_error **ret_err);
 /*
@@ -468,7 +492,7 @@ ERRAND_FN errand_step_begin(errand_host *h, errand_agent a, errand_lease l,
 ERRAND_FN errand_step_reject(errand_host *h, errand_agent a, errand_lease l,
 			     errand_error **ret_err);
 /* [main] Append an event of yours, {"type","data"?}, to the session's log (spec 7.12). EARG: a
- * type that the library writes itself, or a "seq". ELIMIT: over 64 MiB. */
+ * type that the library writes itself, or a "seq". ELIMIT: over jsonBytes. */
 ERRAND_FN errand_log(errand_host *h, errand_agent a, const char *event_json, size_t len,
 		     errand_error **ret_err);
 /* [main] Logs step/end. *ret_again (may be NULL) is 1 if next-step holds something: run another
@@ -589,8 +613,8 @@ ERRAND_FN errand_tools(const errand_host *h, errand_agent a, int by_registration
 ERRAND_FN errand_card(errand_host *h, errand_agent a, const char *tool,
 		      const char *args_json, size_t len, errand_text **ret_json_or_null,
 		      errand_error **ret_err);
-/* Undo any registration; idempotent (EGONE the second time). Frames that are out stay valid,
- * and ud lives until they are answered. */
+/* [main] Undo any registration; idempotent (EGONE the second time). Frames that are out stay
+ * valid, and ud lives until they are answered. */
 ERRAND_API int errand_unregister(errand_host *h, errand_reg r);
 
 /* ---- calls --------------------------------------------------------------------------- */
@@ -660,8 +684,10 @@ struct errand_call_options {
 };
 #define ERRAND_ARGS_NOT_JSON 1u /* the caller's value has no lossless JSON (NaN, -0, ...) */
 
-/* Queue one call. Everything that can go wrong with it, an unknown tool included, comes as
- * its result. ELIMIT: args over 16 MiB. */
+/* [main] Queue one call. Everything that can go wrong with it, an unknown tool included, comes
+ * as its result, exactly once; if the host goes first, there is only destroy(). @ret may be
+ * NULL. EGONE: no such agent or signal. ELIMIT: args over argsBytes. EARG: no tool, no
+ * on_result(). */
 ERRAND_FN errand_call_new(errand_host *h, const struct errand_call_options *o,
 			  errand_call *ret, errand_error **ret_err);
 /* [any] Idempotent. Drops this call's waiters at once (spec 1.7.4); everything else follows
@@ -747,15 +773,17 @@ struct errand_task_spec {
 	struct errand_producer producer; /* grows, so it stays the last member */
 };
 
-/* *ret_id_text: "bash-1". Never settles before this returns. Texts and order of refusals:
- * spec 1.1.1, 1.10.1. ECALLBACK: start() failed. */
+/* [main] Register work and begin it. *ret and *ret_id_text ("bash-1", yours) may be NULL. Never
+ * settles before this returns. EREFUSED: texts and order in spec 1.1.1, 1.10.1; nothing was
+ * begun. ECALLBACK: start() failed, and its error. ELIMIT: kind or label over labelBytes, too many
+ * tasks. EGONE: no such owner. EARG: no start() or cancel(). */
 ERRAND_FN errand_task_start(errand_host *h, const struct errand_task_spec *spec,
 			    errand_task *ret, errand_text **ret_id_text,
 			    errand_error **ret_err);
 /*
- * [any] The end of a task; queued. @status is ERRAND_COMPLETED, _KILLED or _FAILED; a NULL
- * @detail or @output is absent; an end is never refused for its size: @detail is cut at
- * 64 KiB, @output at 8 MiB. The first wins (spec 1.2.1); a later one is EGONE once the
+ * [any] The end of a task; queued. @status is ERRAND_COMPLETED, _KILLED or _FAILED, else EARG; a
+ * NULL @detail or @output is absent; an end is never refused for its size: @detail is cut at
+ * detailBytes, @output at resultBytes. ENOMEM: try again. The first wins (spec 1.2.1); a later one is EGONE once the
  * first is processed, silently ignored before.
  */
 ERRAND_API int errand_settle(errand_host *h, errand_task t, int status, const char *detail,
@@ -763,7 +791,7 @@ ERRAND_API int errand_settle(errand_host *h, errand_task t, int status, const ch
 /* [any] A broken promise: warns, settles as failed with the error's string (spec 1.2.5). */
 ERRAND_API int errand_settle_broken(errand_host *h, errand_task t, const errand_error *why);
 
-/* Forget a settled record (D15). ESTATE while it is live, its owner was not told of its end
+/* [main] Forget a settled record (D15). EGONE. ESTATE while it is live, its owner was not told of its end
  * yet (by a report or a delivered notice), or a lease holds it. */
 ERRAND_FN errand_task_drop(errand_host *h, errand_task t, errand_error **ret_err);
 /* [any] From which offset the next read() goes on: behind all that was handed out. EGONE. */
@@ -771,18 +799,24 @@ ERRAND_FN errand_cursor(const errand_host *h, errand_task t, uint64_t *ret);
 /*
  * The registry as programs see it. @id is the model's id; @caller 0: nobody's agent. A
  * snapshot is {"id","kind","label","outputLimitBytes"?,"ownerSession"?,"status","detail"?,
- * "startedAt","finishedAt"?,"reported"} (spec 1.9).
+ * "startedAt","finishedAt"?,"reported"} (spec 1.9); texts are yours. All of them: EGONE: no such
+ * caller. EREFUSED: `unknown task <id>`, `task <id> belongs to another session` (spec 1.4).
  */
+/* [any] An array of those that @caller sees, in order of registration (spec 1.3). */
 ERRAND_FN errand_list(const errand_host *h, errand_agent caller, errand_text **ret_json,
-		      errand_error **ret_err); /* spec 1.3 */
+		      errand_error **ret_err);
+/* [any] One snapshot; consumes nothing (spec 1.4). */
 ERRAND_FN errand_get(const errand_host *h, const char *id, size_t len, errand_agent caller,
-		     errand_text **ret_json, errand_error **ret_err); /* spec 1.4 */
-/* {"text","task":<snapshot>} (spec 1.5); the cursor, and "reported" of an ended task, are on
- * *ret_lease. */
+		     errand_text **ret_json, errand_error **ret_err);
+/* [main] {"text","task":<snapshot>} (spec 1.5), at most resultBytes of text; the cursor, and
+ * "reported" of an ended task, are on *ret_lease, 0: nothing is. ECALLBACK: read() failed, and
+ * nothing has changed. */
 ERRAND_FN errand_read(errand_host *h, const char *id, size_t len, errand_agent caller,
 		      errand_lease *ret_lease, errand_text **ret_json,
 		      errand_error **ret_err);
-/* *ret_requested: 1 requested, 0 already finished (spec 1.6). */
+/* [main] Ask for its end; it comes with errand_settle(). *ret_requested (may be NULL): 1
+ * requested, 0 already finished; either way its end needs no notice any more (spec 1.6).
+ * ECALLBACK: cancel() failed, and nothing has changed. ELIMIT: a reason over argsBytes. */
 ERRAND_FN errand_kill(errand_host *h, const char *id, size_t len, errand_agent caller,
 		      const char *reason, size_t reason_len, int *ret_requested,
 		      errand_error **ret_err);
@@ -794,6 +828,7 @@ ERRAND_FN errand_kill(errand_host *h, const char *id, size_t len, errand_agent c
 typedef void (*errand_wait_fn)(void *ud, errand_host *h, errand_lease l,
 			       const char *snapshot_json, size_t len,
 			       const errand_error *e);
+/* [main] Be told when it has ended or the time is over (spec 1.7); @s (0: never) gives it up. */
 ERRAND_FN errand_wait(errand_host *h, const char *id, size_t len, errand_agent caller,
 		      const char *timeout_json, size_t timeout_len, errand_signal s,
 		      errand_wait_fn fn, void *ud, errand_destroy_fn destroy,
@@ -823,9 +858,12 @@ ERRAND_FN errand_on(errand_host *h, errand_scope s, int event, errand_event_fn f
 ERRAND_API int errand_event_failed(errand_host *h, errand_reg self, errand_task t,
 				   const errand_error *why);
 
-/* ---- helpers for producers [any], pure ---------------------------------------------- */
+/* ---- helpers for producers ----------------------------------------------------------- */
 
-/* At most @max bytes of the head (or tail), never half a code point (spec 5.2, D5). */
+/* These need no host, and any thread may call them. EARG: something is missing. Texts are yours. */
+
+/* At most @max bytes of the head (or tail), never half a code point (spec 5.2, D5). *ret_start
+ * points into @text. */
 ERRAND_FN errand_retain(int tail, size_t max, const char *text, size_t len,
 			const char **ret_start, size_t *ret_len);
 /* <= 120 UTF-16 units of one line, as in a notice's source.summary (spec 6.6, D5). */
@@ -846,18 +884,20 @@ ERRAND_FN errand_process_outcome(int wait_status, int kill_requested, int64_t ti
 /* ---- the controller ------------------------------------------------------------------ */
 
 /*
- * task_output, task_list, task_kill, the prompt section and the notices, in scope @s.
+ * [main] task_output, task_list, task_kill, the prompt section and the notices, in scope @s.
  * @config_json: {"waitTimeoutMs":30000,"maxWaitTimeoutMs":600000,"completionDelivery":
  * "wakeup"|"quiet","maxConsecutiveWakes":3} (spec 10). "wakeup": the notice of an end wakes an
  * idle owner, at most so often without a message of a user's between; one budget per agent,
  * whatever the number of mounts (D8). "quiet": it waits for the next step. Also opens the
  * start gate for everybody who sees @s. Of several mounts on a chain the nearest delivers the
- * one notice (D1). A second one in @s fails, and leaves nothing behind (spec 3.6). Undone by
- * errand_unregister(): work that runs goes on (spec 3.7).
+ * one notice (D1). EREFUSED: a second one in @s, which leaves nothing behind (spec 3.6), or
+ * a setting that cannot be. EJSON. EGONE: no such scope. Undone by errand_unregister(): work that
+ * runs goes on (spec 3.7). NULL @config_json: the defaults.
  */
 ERRAND_FN errand_mount(errand_host *h, errand_scope s, const char *config_json, size_t len,
 		       errand_reg *ret, errand_error **ret_err);
-/* Open the start gate for everybody who sees @s, without the controller (spec 1.8, 3.3). */
+/* [main] Open the start gate for everybody who sees @s, without the controller (spec 1.8, 3.3).
+ * EGONE: no such scope. EARG: no name. */
 ERRAND_FN errand_surface(errand_host *h, errand_scope s, const char *name, errand_reg *ret,
 			 errand_error **ret_err);
 

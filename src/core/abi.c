@@ -5,26 +5,33 @@
 #include <string.h>
 
 #define END_OF(type, member) (offsetof(type, member) + sizeof(((type *)NULL)->member))
-#define ROW(type, last)                                                                    \
+#define ROW(type, last, known)                                                             \
 	{                                                                                  \
-#type, END_OF(struct type, last), sizeof(struct type)                      \
+#type, END_OF(struct type, last), sizeof(struct type),                     \
+			offsetof(struct type, flags), known                                \
 	}
 
 /* @first is the size of the first version, named by its last member: it never changes. */
 static const struct abi {
 	const char *name;
 	size_t first, now;
+	size_t flags_at; /* 0: it has none */
+	uint32_t known;  /* flags */
 } structs[] = {
-	[ABI_HOST_OPTIONS] = ROW(errand_host_options, oom),
-	[ABI_AGENT_OPTIONS] = ROW(errand_agent_options, destroy),
-	[ABI_TOOL] = ROW(errand_tool, destroy),
-	[ABI_LISTENER] = ROW(errand_listener, destroy),
-	[ABI_CALL_OPTIONS] = ROW(errand_call_options, destroy),
-	[ABI_PRODUCER] = ROW(errand_producer, destroy),
+	[ABI_HOST_OPTIONS] = {"errand_host_options",
+			      END_OF(struct errand_host_options, oom),
+			      sizeof(struct errand_host_options), 0, 0},
+	[ABI_AGENT_OPTIONS] = ROW(errand_agent_options, destroy,
+				  ERRAND_AGENT_UNREGISTERED | ERRAND_AGENT_OPERATOR),
+	[ABI_TOOL] = ROW(errand_tool, destroy, ERRAND_TOOL_EXCLUSIVE),
+	[ABI_LISTENER] = ROW(errand_listener, destroy, ERRAND_PREPEND),
+	[ABI_CALL_OPTIONS] = ROW(errand_call_options, destroy, ERRAND_ARGS_NOT_JSON),
+	[ABI_PRODUCER] = ROW(errand_producer, destroy, 0),
 	[ABI_TASK_SPEC] = {"errand_task_spec",
 			   offsetof(struct errand_task_spec, producer) +
 				   END_OF(struct errand_producer, destroy),
-			   sizeof(struct errand_task_spec)},
+			   sizeof(struct errand_task_spec),
+			   offsetof(struct errand_task_spec, flags), 0},
 };
 
 static bool is_zero(const unsigned char *bytes, size_t len)
@@ -33,6 +40,21 @@ static bool is_zero(const unsigned char *bytes, size_t len)
 		if (bytes[i])
 			return false;
 	return true;
+}
+
+static int check_flags(const struct mem *m, const struct abi *abi, const void *own,
+		       errand_error **ret_err)
+{
+	uint32_t flags = 0;
+
+	if (abi->flags_at)
+		memcpy(&flags, (const char *)own + abi->flags_at, sizeof(flags));
+	if (!(flags & ~abi->known))
+		return 0;
+	return error_make(ret_err, m, ERRAND_EARG,
+			  "struct %s: it has flags that this version of the library does "
+			  "not know (0x%x)",
+			  abi->name, flags & ~abi->known);
 }
 
 int abi_take(const struct mem *m, enum abi_struct which, void *to, const void *from,
@@ -54,7 +76,7 @@ int abi_take(const struct mem *m, enum abi_struct which, void *to, const void *f
 				  "struct %s: it has members that this version of the "
 				  "library does not know (.size %u, known %zu)",
 				  abi->name, size, abi->now);
-	return 0;
+	return check_flags(m, abi, to, ret_err);
 }
 
 int abi_take_spec(const struct mem *m, struct errand_task_spec *to,

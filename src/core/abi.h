@@ -3,7 +3,8 @@
  * abi.h - structs from programs that were built with an older or a newer errand.h.
  *
  * A struct says its size first and grows only at its end. What an older program does not have
- * is zero, which is the default; what a newer one has must be zero, for we would not heed it.
+ * is zero, which is the default; what a newer one has must be zero, for we would not heed it,
+ * and so must its flags.
  */
 #pragma once
 
@@ -26,7 +27,8 @@ enum abi_struct {
 
 /*
  * Fill @to, our version of the struct, from @from, the caller's. EARG: a size that cannot be,
- * and @to is zero; or a surplus that is not zero: @to is filled, so that ud can be destroyed.
+ * and @to is zero; or a surplus that is not zero, or an unknown flag: @to is filled, so that ud
+ * can be destroyed.
  */
 int abi_take(const struct mem *m, enum abi_struct which, void *to, const void *from,
 	     errand_error **ret_err);

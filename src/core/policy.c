@@ -60,8 +60,8 @@ struct policy *policy_add(errand_host *h, struct layer *layer, int stage, uint32
 static int check(errand_host *h, errand_scope s, const struct errand_listener *l,
 		 errand_error **ret_err)
 {
-	if (!l->enter || (l->flags & ~ERRAND_PREPEND) || l->stage < ERRAND_STAGE_PRE ||
-	    l->stage > N_STAGES || l->stage == ERRAND_STAGE_BODY)
+	if (!l->enter || l->stage < ERRAND_STAGE_PRE || l->stage > N_STAGES ||
+	    l->stage == ERRAND_STAGE_BODY)
 		return error_make(ret_err, &h->mem, ERRAND_EARG, "bad listener");
 	if (l->stage == ERRAND_STAGE_GUARD && l->back)
 		return error_make(ret_err, &h->mem, ERRAND_EARG, "a guard has no back()");

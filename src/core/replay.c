@@ -203,9 +203,11 @@ int errand_replay(errand_host *h, errand_agent agent, const char *events_json, s
 	if (rc != 0)
 		return rc;
 	len = str_length(events_json, len);
-	if (!events_json || len > h->max.json)
+	if (!events_json)
+		return error_make(ret_err, &h->mem, ERRAND_EARG, "no events");
+	if (len > h->max.json)
 		return error_make(ret_err, &h->mem, ERRAND_ELIMIT,
-				  "no events, or over %zu bytes", h->max.json);
+				  "events are over %zu bytes", h->max.json);
 	rc = js_parse(events_json, len, &events, &err);
 	if (rc != 0)
 		rc = error_make(ret_err, &h->mem, rc_of_parse(rc), "events: %s", err.msg);

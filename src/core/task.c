@@ -265,6 +265,8 @@ int errand_kill(errand_host *h, const char *id, size_t len, errand_agent caller,
 	bool requested = false;
 	int rc = may_change(h, ret_err);
 
+	if (rc == 0 && !id)
+		rc = error_make(ret_err, &h->mem, ERRAND_EARG, "no id");
 	if (rc == 0)
 		rc = caller_get(h, caller, &who, ret_err);
 	if (rc != 0)

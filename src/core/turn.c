@@ -143,9 +143,11 @@ int errand_log(errand_host *h, errand_agent agent, const char *event_json, size_
 
 	if (rc != 0)
 		return rc;
-	if (!event_json || text.len > h->max.json)
+	if (!event_json)
+		return error_make(ret_err, &h->mem, ERRAND_EARG, "no event");
+	if (text.len > h->max.json)
 		return error_make(ret_err, &h->mem, ERRAND_ELIMIT,
-				  "no event, or over %zu bytes", h->max.json);
+				  "event is over %zu bytes", h->max.json);
 	rc = js_parse(text.ptr, text.len, &event, &err);
 	if (rc != 0)
 		rc = error_make(ret_err, &h->mem, rc_of_parse(rc), "event: %s", err.msg);
@@ -320,9 +322,11 @@ int errand_turn_close(errand_host *h, errand_agent agent, const char *reason_jso
 		return not_now(h, ret_err, "no turn is open");
 	if (a->phase == TURN_STEP)
 		return not_now(h, ret_err, "a step is under way");
-	if (!reason_json || text.len > h->max.args)
+	if (!reason_json)
+		return error_make(ret_err, &h->mem, ERRAND_EARG, "no reason");
+	if (text.len > h->max.args)
 		return error_make(ret_err, &h->mem, ERRAND_ELIMIT,
-				  "no reason, or over %zu bytes", h->max.args);
+				  "reason is over %zu bytes", h->max.args);
 	rc = js_parse(text.ptr, text.len, &reason, &err);
 	if (rc == 0)
 		rc = close_turn(h, a, reason, &text, ret_err);

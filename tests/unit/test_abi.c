@@ -146,21 +146,30 @@ static const struct row {
 	const char *name;
 	const void *good;
 	size_t first, now;
+	size_t flags_at; /* 0: it has none */
 	int (*take)(const void *bytes, errand_error **e);
 } rows[] = {
-	{"errand_host_options", &host_options, 104, sizeof(host_options), take_host},
-	{"errand_agent_options", &agent_options, 64, sizeof(agent_options), take_agent},
-	{"errand_tool", &tool_options, 128, sizeof(tool_options), take_tool},
-	{"errand_listener", &listener, 48, sizeof(listener), take_listener},
-	{"errand_call_options", &call_options, 80, sizeof(call_options), take_call},
-	{"errand_producer", &producer, 48, sizeof(producer), take_producer},
-	{"errand_task_spec", &task_spec, 112, sizeof(task_spec), take_spec},
+	{"errand_host_options", &host_options, 104, sizeof(host_options), 0, take_host},
+	{"errand_agent_options", &agent_options, 64, sizeof(agent_options),
+	 offsetof(struct errand_agent_options, flags), take_agent},
+	{"errand_tool", &tool_options, 128, sizeof(tool_options),
+	 offsetof(struct errand_tool, flags), take_tool},
+	{"errand_listener", &listener, 48, sizeof(listener),
+	 offsetof(struct errand_listener, flags), take_listener},
+	{"errand_call_options", &call_options, 80, sizeof(call_options),
+	 offsetof(struct errand_call_options, flags), take_call},
+	{"errand_producer", &producer, 48, sizeof(producer),
+	 offsetof(struct errand_producer, flags), take_producer},
+	{"errand_task_spec", &task_spec, 112, sizeof(task_spec),
+	 offsetof(struct errand_task_spec, flags), take_spec},
 };
 #define each_row(r)                                                                        \
 	for (const struct row *r = rows; r < rows + sizeof(rows) / sizeof(rows[0]); r++)
 
 /* @r with .size @said, in as many bytes as it says or @room; what is behind it is @fill. On
  * the heap, so that a sanitizer sees who reads too far. */
+static uint32_t offered_flags;
+
 static int offer(const struct row *r, uint32_t said, size_t room, int fill,
 		 errand_error **e)
 {
@@ -178,6 +187,8 @@ static int offer(const struct row *r, uint32_t said, size_t room, int fill,
 	memset(bytes, fill, room);
 	memcpy(bytes, r->good, room < r->now ? room : r->now);
 	memcpy(bytes, &said, sizeof(said));
+	if (offered_flags)
+		memcpy(bytes + r->flags_at, &offered_flags, sizeof(offered_flags));
 	destroyed = 0;
 	rc = r->take(bytes, e);
 	free(bytes);
@@ -232,6 +243,28 @@ TEST(a_surplus_that_is_not_zero_is_refused_and_ud_destroyed)
 			CHECK(strstr(message(e), "does not know"));
 		CHECK(!e || strstr(core.message, r->name));
 	}
+}
+
+TEST(an_unknown_flag_is_refused_and_ud_destroyed)
+{
+	offered_flags = 1u << 20;
+	each_row(r)
+	{
+		errand_error *e = NULL;
+
+		if (r->flags_at == 0)
+			continue;
+		CHECK_INT(offer(r, (uint32_t)r->now, r->now, 0, &e), ERRAND_EARG);
+		CHECK_INT(destroyed, 1);
+		(void)snprintf(core.message, sizeof(core.message), "%.2000s",
+			       e ? errand_error_message(e, NULL) : core.shown);
+		CHECK(strstr(core.message, r->name));
+		CHECK(strstr(core.message,
+			     "flags that this version of the library does not "
+			     "know (0x100000)"));
+		errand_error_free(e);
+	}
+	offered_flags = 0;
 }
 
 TEST(a_size_that_cannot_be_is_refused_and_nothing_else_is_read)

@@ -334,7 +334,7 @@ TEST(what_is_no_log_is_not_replayed)
 	three();
 	CHECK_INT(replay("{}"), ERRAND_EJSON);
 	CHECK_INT(replay("["), ERRAND_EJSON);
-	CHECK_INT(errand_replay(core.host, core.alice, NULL, 0, NULL), ERRAND_ELIMIT);
+	CHECK_INT(errand_replay(core.host, core.alice, NULL, 0, NULL), ERRAND_EARG);
 	CHECK_INT(errand_replay(core.host, 4711, "[]", 2, NULL), ERRAND_EGONE);
 	CHECK_STR(pending(), "a,b,p");
 }

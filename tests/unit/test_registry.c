@@ -392,6 +392,16 @@ TEST(an_ended_task_is_not_cancelled_again_but_reported)
 	CHECK(is_reported(w));
 }
 
+TEST(a_kill_without_an_id_is_a_mistake_of_the_program)
+{
+	errand_error *e = NULL;
+
+	fresh();
+	CHECK_INT(errand_kill(core.host, NULL, ERRAND_NUL, core.alice, NULL, 0, NULL, &e),
+		  ERRAND_EARG);
+	CHECK_STR(message(e), "no id");
+}
+
 TEST(a_kill_of_anothers_task_is_refused)
 {
 	struct work *w;

@@ -233,7 +233,7 @@ TEST(a_reason_has_a_kind)
 	in_a_turn();
 	CHECK_INT(errand_turn_close(core.host, core.alice, "{}", 2, NULL), ERRAND_EARG);
 	CHECK_INT(errand_turn_close(core.host, core.alice, "{", 1, NULL), ERRAND_EJSON);
-	CHECK_INT(errand_turn_close(core.host, core.alice, NULL, 0, NULL), ERRAND_ELIMIT);
+	CHECK_INT(errand_turn_close(core.host, core.alice, NULL, 0, NULL), ERRAND_EARG);
 	CHECK_INT(turn_state(), ERRAND_BUSY);
 }
 
