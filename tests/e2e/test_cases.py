@@ -9,6 +9,7 @@ those wait for that no test shows yet.
 import hashlib
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -440,6 +441,37 @@ def test_lm_09_who_has_no_memory_is_told_and_nobody_else_is_hit():
                                "python3 -c 'x=bytearray(10**9); print(len(x))'"))
         assert "MemoryError" in text and "exit code: 1]" in text, text
         assert other + " [bash] running" in c.text("task_list")
+
+
+def as_another_user(tmp, processes):
+    """A server that may have so many processes beside those that its user has: a limit of a
+    user's, and none of root's."""
+    for name in "errand", "errand-shim":
+        shutil.copy(os.path.join(os.path.dirname(ERRAND), name), tmp)
+    os.chmod(tmp, 0o755)
+    os.mkdir(os.path.join(tmp, "state"), 0o700)
+    command = [os.path.join(tmp, "errand"), "mcp", "--state", os.path.join(tmp, "state")]
+    if os.geteuid() == 0:
+        os.chown(os.path.join(tmp, "state"), 31234, 31234)
+        return ["setpriv", "--reuid=31234", "--regid=31234", "--clear-groups", "prlimit",
+                "--nproc=%d:%d" % (processes, processes), *command]
+    own = subprocess.run(["ps", "-L", "-o", "pid=", "-u", str(os.geteuid())], check=True,
+                         stdout=subprocess.PIPE, text=True).stdout.count("\n")
+    return ["prlimit", "--nproc=%d:%d" % (own + processes, own + processes), *command]
+
+
+def test_lm_11_who_may_have_no_more_processes_is_told_and_goes_with_all_of_them():
+    sleep = own_sleep()
+    with tempfile.TemporaryDirectory() as tmp, client(as_another_user(tmp, 60)) as c:
+        task = start(c, "for i in $(seq 400); do %s & done; wait" % sleep)
+        until_says(c, task, "Resource temporarily unavailable")
+        equal(c.text("task_list").count("] running"), 1)
+        text = c.text("bash", command="true", description="d")
+        assert "[failed: cannot start '" in text and "temporarily unavailable" in text, text
+        c.tool("task_kill", task_id=task)
+        assert "[status: killed" in end(c, task)
+        equal(running(sleep), [])
+        equal(c.text("bash", command="echo next", description="d"), "next\n")
 
 
 def test_lm_10_silence_is_no_stall():

@@ -91,7 +91,8 @@ def test_a_limit_on_the_size_of_files_ends_neither_server_nor_task():
     with client(100) as c:
         c.initialize()
         text = c.text("bash", command="seq 1 100000; trap; exit 2", description="d")
-        assert " bytes were dropped: File too large]\n" in text and text.endswith("[exit code: 2]"), text
+        assert " bytes were dropped: File too large]\n" in text, text
+        assert text.endswith("[exit code: 2]"), text
         text = c.text("bash", command="grep SigIgn /proc/$$/status", description="d")
         equal(text.split(), ["SigIgn:", "0" * 16])
 
@@ -149,6 +150,30 @@ def test_a_state_folder_is_made_private():
             equal(len(own), 1)
             assert os.path.exists(os.path.join(state, "embedded", own[0], "host.lock"))
         equal(os.listdir(os.path.join(state, "embedded")), [])
+
+
+def test_a_state_folder_may_have_any_name():
+    with Folder() as top:
+        for name in ("a b  c", "a\nb", "日本é", "\x1b[31m", "a\"'b$(x)", "-",
+                     "d" * 200 + "/" + "e" * 200, "/".join(["d" * 200] * 10)):
+            with Client.errand("--state", os.path.join(top, name)) as c:
+                c.initialize()
+                equal(c.text("bash", command="echo hi; exit 3", description="d"),
+                      "hi\n[exit code: 3]")
+        done = run("mcp", "--state", os.path.join(top, "/".join(["d" * 200] * 25)), stdin=PING)
+        equal((done.returncode, done.stdout), (1, b""))
+        assert b"state folder" in done.stderr, done.stderr
+
+
+def test_an_environment_of_any_bytes_and_size_reaches_a_task():
+    env = {**os.environb, b"ODD": b"a\nb=c\xff\xfe", **{b"BIG%d" % n: b"x" * 100000
+                                                       for n in range(12)}}
+    with Client([ERRAND, "mcp"], env=env) as c:
+        c.initialize()
+        equal(c.text("bash", command="printf %s \"$ODD\" | od -An -tx1", description="d").split(),
+              ["61", "0a", "62", "3d", "63", "ff", "fe"])
+        equal(c.text("bash", command="echo ${#BIG11} " + "y" * 100000 + " | wc -c",
+                     description="d"), "100008\n")
 
 
 def test_en_11_an_open_foreign_or_linked_state_folder_is_refused():
