@@ -131,6 +131,7 @@ TEST(watchers_go_with_the_host_raised_or_not)
 	s = signal_new();
 	watch(s, "a");
 	errand_host_free(core.host);
+	core.host = NULL;
 	CHECK_INT(destroyed, 1);
 	fresh();
 	s = signal_new();
