@@ -3,11 +3,21 @@
 
 #include <string.h>
 
+#include "base/cleanup.h"
+#include "base/limits.h"
+#include "run/screen.h"
+
 const struct command *const commands[] = {
-	&command_daemon,
-	&command_mcp,
-	NULL,
+	&command_run,        &command_ls,
+	&command_output,     &command_logs,
+	&command_wait,       &command_kill,
+	&command_extend,     &command_sessions,
+	&command_gc,         &command_doctor,
+	&command_completion, &command_mcp,
+	&command_daemon,     NULL,
 };
+
+/* ---- help ---- */
 
 static void print_commands(FILE *to)
 {
@@ -22,60 +32,102 @@ static void print_options(const struct command *c, FILE *to)
 {
 	char left[64];
 
-	fprintf(to, "usage: errand %s [OPTION...]\n\n%s\n\n", c->name, c->details);
+	fprintf(to, "usage: errand %s [OPTION...]%s%s\n\n%s\n\n", c->name,
+		c->args ? " " : "", c->args ? c->args : "", c->details);
 	for (const struct option_spec *o = c->options; o->name; o++) {
-		(void)snprintf(left, sizeof(left), "%s %s", o->name,
+		(void)snprintf(left, sizeof(left), "%s%s%s", o->name, o->value ? " " : "",
 			       o->value ? o->value : "");
 		fprintf(to, "  %-18s %s\n", left, o->help);
 	}
+	fprintf(to, "  %-18s %s\n", "--help", "show this");
+}
+
+/* ---- options ---- */
+
+/* Where the name of option @o ends in @arg; NULL: it is not that one. */
+static const char *behind_name(const struct option_spec *o, const char *arg)
+{
+	size_t n = strlen(o->name);
+	bool is_it = strncmp(arg, o->name, n) == 0 && (!arg[n] || arg[n] == '=');
+
+	return is_it ? arg + n : NULL;
 }
 
 /* `--name VALUE` or `--name=VALUE`: the index of the option, its value in *@ret. -1: none. */
 static int match(const struct command *c, char **argv, int argc, int *at, const char **ret)
 {
-	const char *arg = argv[*at];
-
 	for (int i = 0; c->options[i].name; i++) {
-		size_t n = strlen(c->options[i].name);
+		const struct option_spec *o = &c->options[i];
+		const char *rest = behind_name(o, argv[*at]);
 
-		if (strncmp(arg, c->options[i].name, n) != 0)
+		if (!rest)
 			continue;
-		if (!c->options[i].value && arg[n] == 0) {
+		if (!o->value && !*rest)
 			*ret = "";
-			return i;
-		}
-		if (c->options[i].value && arg[n] == '=') {
-			*ret = arg + n + 1;
-			return i;
-		}
-		if (c->options[i].value && arg[n] == 0 && *at + 1 < argc) {
+		else if (o->value && *rest)
+			*ret = rest + 1;
+		else if (o->value && *at + 1 < argc)
 			*ret = argv[++*at];
-			return i;
-		}
+		else
+			return -1;
+		return i;
 	}
 	return -1;
 }
 
+static int wrong(const struct command *c, const char *what, const char *arg)
+{
+	autobuf struct buf shown = BUF_INIT(KIB(4));
+
+	screen_put(&shown, arg, strlen(arg), 200);
+	fprintf(stderr, "errand %s: %s '%s', see `errand %s --help`\n", c->name, what,
+		buf_text(&shown), c->name);
+	return EXIT_USAGE;
+}
+
+static int run_with(const struct command *c, const char *const *values, char **args,
+		    size_t n)
+{
+	if (n > c->max_args)
+		return wrong(c, c->args ? "too many arguments:" : "wrong option",
+			     args[c->max_args]);
+	if (n < c->min_args)
+		return wrong(c, "missing", c->args);
+	for (int i = 0; c->options[i].name; i++)
+		if (values[i] && c->options[i].value && !*values[i])
+			return wrong(c, "no value for", c->options[i].name);
+	return c->run(values, args);
+}
+
+/* What is no option moves to the front of argv. */
 static int run_command(const struct command *c, int argc, char **argv)
 {
-	const char *values[MAX_OPTIONS] = {NULL}, *value;
+	const char *values[MAX_OPTIONS] = {NULL}, *value = NULL;
+	bool has_ended = false;
+	size_t n = 0;
 	int which;
 
 	for (int i = 0; i < argc; i++) {
+		if (!has_ended && strcmp(argv[i], "--") == 0) {
+			has_ended = true;
+			continue;
+		}
+		if (has_ended || argv[i][0] != '-' || !argv[i][1]) {
+			has_ended = has_ended || c->takes_command;
+			argv[n++] = argv[i];
+			continue;
+		}
 		if (strcmp(argv[i], "--help") == 0) {
 			print_options(c, stdout);
 			return EXIT_DONE;
 		}
 		which = match(c, argv, argc, &i, &value);
-		if (which < 0) {
-			fprintf(stderr,
-				"errand %s: wrong option '%s', see `errand %s --help`\n",
-				c->name, argv[i], c->name);
-			return EXIT_USAGE;
-		}
+		if (which < 0)
+			return wrong(c, "wrong option", argv[i]);
 		values[which] = value;
 	}
-	return c->run(values);
+	argv[n] = NULL;
+	return run_with(c, values, argv, n);
 }
 
 int errand_main(int argc, char **argv)

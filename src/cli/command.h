@@ -2,8 +2,8 @@
 /*
  * command.h - what `errand <name>` is: one file and one descriptor for each.
  *
- * A command reads its options and calls something else; it holds no logic. Exit codes: 0
- * done, 1 the request failed, 2 wrong usage or configuration.
+ * A command reads its options and calls something else; it holds no logic. Help texts and shell
+ * completions are made from the descriptors.
  */
 #pragma once
 
@@ -11,10 +11,15 @@
 #include <stddef.h>
 #include <stdio.h>
 
+/* errand(1) lists them for people. */
 enum {
 	EXIT_DONE = 0,
-	EXIT_FAILED = 1,
+	EXIT_FAILED = 1, /* the request was refused, or could not be carried out */
 	EXIT_USAGE = 2,
+	EXIT_NO_TASK = 3,
+	EXIT_NO_HOST = 4,
+	EXIT_TIMED_OUT = 124, /* of a wait */
+	EXIT_NO_CODE = 125,   /* the task has ended, and nobody knows its exit code */
 };
 
 struct option_spec {
@@ -28,14 +33,39 @@ struct command {
 	const char *summary;
 	const char *details;               /* for `errand <name> --help` */
 	const struct option_spec *options; /* up to one with a NULL name */
-	/* @values: one for each option, NULL where it was not given. */
-	int (*run)(const char *const *values);
+	const char *args;                  /* "ID..."; NULL: none */
+	size_t min_args, max_args;
+	bool takes_command; /* the first argument ends the options */
+	/* @values: one for each option, NULL where it was not given. @args: up to NULL. */
+	int (*run)(const char *const *values, char *const *args);
 };
 
 #define MAX_OPTIONS 16
+#define ANY_NUMBER ((size_t)-1)
 
+/* The first option of every command that speaks to a host. */
+#define STATE_OPTION                                                                       \
+	{                                                                                  \
+		"--state", "DIR", "where task state is kept"                               \
+	}
+#define END_OF_OPTIONS                                                                     \
+	{                                                                                  \
+		NULL, NULL, NULL                                                           \
+	}
+
+extern const struct command command_completion;
 extern const struct command command_daemon;
+extern const struct command command_doctor;
+extern const struct command command_extend;
+extern const struct command command_gc;
+extern const struct command command_kill;
+extern const struct command command_logs;
+extern const struct command command_ls;
 extern const struct command command_mcp;
+extern const struct command command_output;
+extern const struct command command_run;
+extern const struct command command_sessions;
+extern const struct command command_wait;
 extern const struct command *const commands[]; /* up to NULL */
 
 /* `errand [--help | --version | <command> ...]`. */

@@ -8,12 +8,9 @@ static const struct option_spec options[] = {
 	{NULL, NULL, NULL},
 };
 
-static int run(const char *const *values)
+static int run(const char *const *values, char *const *args)
 {
-	if (values[0] && !*values[0]) {
-		fprintf(stderr, "errand daemon: --state needs a folder\n");
-		return EXIT_USAGE;
-	}
+	(void)args;
 	return host_serve_daemon(values[0]);
 }
 

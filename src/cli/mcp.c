@@ -20,7 +20,7 @@ static const struct option_spec options[] = {
 	{NULL, NULL, NULL},
 };
 
-static int run(const char *const *values)
+static int run(const char *const *values, char *const *args)
 {
 	const char *era = values[OPTION_ERA];
 	struct host_options o = {
@@ -30,6 +30,7 @@ static int run(const char *const *values)
 		.wants_daemon = values[OPTION_DAEMON] != NULL,
 	};
 
+	(void)args;
 	if (era && strcmp(era, "legacy") != 0) {
 		fprintf(stderr, "errand mcp: --era is 'legacy' or left out, not '%s'\n",
 			era);

@@ -83,9 +83,17 @@ void ask_fail(struct ask *a, const char *fmt, ...)
 	fail(a, RPC_BAD_PARAMS, text);
 }
 
+/* The contract's text (spec 1.4.1). */
+static bool is_unknown_task(const char *text)
+{
+	return strncmp(text, "unknown task ", strlen("unknown task ")) == 0;
+}
+
 void ask_refused(struct ask *a, errand_error *e)
 {
-	fail(a, RPC_BAD_PARAMS, errand_error_message(e, NULL));
+	const char *text = errand_error_message(e, NULL);
+
+	fail(a, is_unknown_task(text) ? RPC_NO_TASK : RPC_BAD_PARAMS, text);
 	errand_error_free(e);
 }
 

@@ -15,6 +15,7 @@
 #include "base/limits.h"
 #include "host/host.h"
 #include "host/state.h"
+#include "mcp/rpc.h"
 #include "transport/framing.h"
 #include "transport/unixsocket.h"
 
@@ -204,20 +205,31 @@ const struct welcome *link_welcome(const struct link *l)
 
 /* ---- requests ---- */
 
-static int take_answer(const char *line, size_t len, struct buf *ret_result,
-		       struct err *err)
+static int refused(const struct js *error, struct err *err)
+{
+	const char *why = js_string(js_get(error, "message"), NULL);
+
+	return err_set(err,
+		       js_number(js_get(error, "code")) == RPC_NO_TASK ? ERR_NOT_FOUND
+								       : ERR_ARG,
+		       "%s", why ? why : "refused");
+}
+
+static int take_answer(const char *line, size_t len, uint64_t *ret_number,
+		       struct buf *ret_result, struct err *err)
 {
 	struct js_span all = {line, len}, result;
 	struct js *root = NULL;
-	const char *why;
-	int rc = 0;
+	double number;
+	int rc;
 
 	if (js_parse(line, len, &root, NULL) < 0)
 		return err_set(err, ERR_FORMAT, "the host's answer is not JSON");
+	number = js_number(js_get(root, "id"));
+	*ret_number = number >= 1 && number <= 1e9 ? (uint64_t)number : 0;
 	result = js_member(all, "result");
-	why = js_string(js_get(js_get(root, "error"), "message"), NULL);
-	if (why)
-		rc = err_set(err, ERR_ARG, "%s", why);
+	if (js_type(js_get(root, "error")) == JS_OBJECT)
+		rc = refused(js_get(root, "error"), err);
 	else if (!result.ptr)
 		rc = err_set(err, ERR_FORMAT, "the host's answer has no result");
 	else
@@ -226,13 +238,9 @@ static int take_answer(const char *line, size_t len, struct buf *ret_result,
 	return rc;
 }
 
-int link_ask(struct link *l, const char *method, const char *params_json,
-	     struct buf *ret_result, struct err *err)
+int link_post(struct link *l, const char *method, const char *params_json, struct err *err)
 {
 	autobuf struct buf line = BUF_INIT(MAX_REQUEST_LINE);
-	const char *answer = NULL;
-	size_t len = 0;
-	int rc;
 
 	buf_addf(&line, "{\"jsonrpc\":\"2.0\",\"id\":%llu,\"method\":\"%s\",\"params\":",
 		 (unsigned long long)++l->last_id, method);
@@ -240,8 +248,25 @@ int link_ask(struct link *l, const char *method, const char *params_json,
 	buf_adds(&line, "}\n");
 	if (buf_error(&line))
 		return err_set(err, ERR_LIMIT, "the request is too long");
-	rc = write_all(l, &line, err);
-	if (rc == 0)
-		rc = read_line(l, &answer, &len, err);
-	return rc < 0 ? rc : take_answer(answer, len, ret_result, err);
+	return write_all(l, &line, err);
+}
+
+int link_answer(struct link *l, uint64_t *ret_number, struct buf *ret_result,
+		struct err *err)
+{
+	const char *answer = NULL;
+	size_t len = 0;
+	int rc = read_line(l, &answer, &len, err);
+
+	*ret_number = 0;
+	return rc < 0 ? rc : take_answer(answer, len, ret_number, ret_result, err);
+}
+
+int link_ask(struct link *l, const char *method, const char *params_json,
+	     struct buf *ret_result, struct err *err)
+{
+	uint64_t number;
+	int rc = link_post(l, method, params_json, err);
+
+	return rc < 0 ? rc : link_answer(l, &number, ret_result, err);
 }

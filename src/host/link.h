@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "host/hello.h"
 
@@ -45,8 +46,15 @@ int link_take_fd(struct link *l);
 const struct welcome *link_welcome(const struct link *l);
 
 /* One request of an operator, and its result: the text of the result object. ERR_ARG: refused,
- * with the host's text. ERR_SYS: the host is gone. */
+ * with the host's text. ERR_NOT_FOUND: refused, since there is no such task. ERR_SYS: the host
+ * is gone. */
 int link_ask(struct link *l, const char *method, const char *params_json,
 	     struct buf *ret_result, struct err *err) __attribute__((warn_unused_result));
+/* The same in two steps, for several at once: answers come in any order. Requests are numbered
+ * from 1 on; *@ret_number is 0 when the answer was none. */
+int link_post(struct link *l, const char *method, const char *params_json, struct err *err)
+	__attribute__((warn_unused_result));
+int link_answer(struct link *l, uint64_t *ret_number, struct buf *ret_result,
+		struct err *err) __attribute__((warn_unused_result));
 /* 32 fresh hex digits and a NUL. */
 void link_nonce(char ret[HELLO_NONCE + 1]);

@@ -6,54 +6,181 @@
  */
 #include "host/operator.h"
 
+#include <limits.h>
 #include <math.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
+#include "base/err.h"
 #include "base/json.h"
 #include "base/limits.h"
 #include "run/bash.h"
 
-static void put_text(struct buf *out, const char *key, const errand_text *json)
-{
-	size_t len;
-	const char *p = errand_text_data(json, &len);
+/* ---- looking ---- */
 
-	js_put_key(out, key);
-	buf_add(out, p, len);
+typedef void (*put_fn)(const struct bash *b, const char *id, size_t len, struct buf *out);
+
+static void put_object(struct ask *a, const char *key, put_fn put, struct js_span id)
+{
+	autobuf struct buf object = BUF_INIT(KIB(64));
+
+	put(a->host->bash, id.ptr + 1, id.len - 2, &object); /* without its quotes */
+	if (!object.len)
+		return;
+	js_put_key(&a->result, key);
+	buf_add(&a->result, object.data, object.len);
 }
 
-/* {} -> {"tasks":[snapshot, ...]} */
+/* The snapshot, and what its producer knows. */
+static void put_task(void *ud, struct js_span snapshot)
+{
+	struct ask *a = ud;
+	struct js_span id = js_member(snapshot, "id");
+
+	if (a->result.len && a->result.data[a->result.len - 1] == '}')
+		buf_addc(&a->result, ',');
+	buf_add(&a->result, snapshot.ptr, snapshot.len - 1); /* still open */
+	put_object(a, "facts", bash_facts, id);
+	put_object(a, "now", bash_now, id);
+	buf_addc(&a->result, '}');
+}
+
+static void ask_put_task(struct ask *a, const char *snapshot, size_t len)
+{
+	js_put_key(&a->result, "task");
+	put_task(a, (struct js_span){snapshot, len});
+}
+
+/* {} -> {"tasks":[task, ...]} */
 static void list_tasks(struct ask *a)
 {
 	errand_text *json = NULL;
 	errand_error *e = NULL;
+	struct js_span all;
 
 	if (errand_list(a->host->core, a->agent, &json, &e) < 0) {
 		ask_refused(a, e);
 		return;
 	}
-	put_text(&a->result, "tasks", json);
+	all.ptr = errand_text_data(json, &all.len);
+	js_put_key(&a->result, "tasks");
+	buf_addc(&a->result, '[');
+	js_each(all, put_task, a);
+	buf_addc(&a->result, ']');
 	errand_text_free(json);
 	ask_done(a);
 }
 
-/* {"id"} -> {"task":snapshot} */
+/* The id in the params, of a task that may be seen; NULL: the ask has been failed. */
+static const char *seen_task(struct ask *a, size_t *ret_len, errand_text **ret_json)
+{
+	errand_error *e = NULL;
+	const char *id = ask_string(a, "id", ret_len);
+
+	if (!id)
+		return NULL;
+	if (errand_get(a->host->core, id, *ret_len, a->agent, ret_json, &e) == 0)
+		return id;
+	ask_refused(a, e);
+	return NULL;
+}
+
+/* {"id"} -> {"task":task} */
 static void get_task(struct ask *a)
 {
 	errand_text *json = NULL;
-	errand_error *e = NULL;
+	const char *snapshot;
 	size_t len;
-	const char *id = ask_string(a, "id", &len);
 
-	if (!id)
+	if (!seen_task(a, &len, &json))
 		return;
-	if (errand_get(a->host->core, id, len, a->agent, &json, &e) < 0) {
-		ask_refused(a, e);
-		return;
-	}
-	put_text(&a->result, "task", json);
+	snapshot = errand_text_data(json, &len);
+	ask_put_task(a, snapshot, len);
 	errand_text_free(json);
 	ask_done(a);
+}
+
+/* The process of the task in the params; NULL: the ask has been failed. */
+static struct run_task *seen_process(struct ask *a)
+{
+	errand_text *json = NULL;
+	size_t len;
+	const char *id = seen_task(a, &len, &json);
+	struct run_task *t = id ? bash_process(a->host->bash, id, len) : NULL;
+
+	errand_text_free(json);
+	if (id && !t)
+		ask_fail(a, "task %.*s has no process of its own", (int)len, id);
+	return t;
+}
+
+/* {"id"} -> {"folder"}: where its log is, for readers of the same user (run/reader.h) */
+static void find_log(struct ask *a)
+{
+	autobuf struct buf path = BUF_INIT(PATH_MAX);
+	const struct run_task *t = seen_process(a);
+
+	if (!t)
+		return;
+	buf_addf(&path, "%s/tasks/%s", a->host->state.path, run_uid(t));
+	js_put_member(&a->result, "folder", buf_text(&path), path.len);
+	ask_done(a);
+}
+
+/* ---- ending ---- */
+
+static void on_swept(void *ud, struct run_task *t, const struct run_answer *answer)
+{
+	struct ask *a = ud;
+
+	(void)t;
+	if (answer->why) {
+		ask_fail(a, "%s", answer->why);
+		return;
+	}
+	js_put_key(&a->result, "found");
+	js_put_int(&a->result, answer->found);
+	js_put_key(&a->result, "left");
+	js_put_int(&a->result, (int64_t)answer->attached + answer->detached);
+	ask_done(a);
+}
+
+/* {"id"} -> {"found","left"}: all that outlived the ended task, detached ones as well */
+static void sweep_task(struct ask *a)
+{
+	struct run_task *t = seen_process(a);
+	struct err err = {0};
+
+	if (t && run_sweep(t, true, on_swept, a, &err) < 0)
+		ask_fail(a, "%s", err.msg);
+}
+
+static void on_extended(void *ud, struct run_task *t, const struct run_answer *answer)
+{
+	struct ask *a = ud;
+
+	(void)t;
+	if (answer->why)
+		ask_fail(a, "%s", answer->why);
+	else
+		ask_done(a);
+}
+
+/* {"id","ms"} -> {}: a new deadline, so long from now; 0: none any more */
+static void extend_task(struct ask *a)
+{
+	double ms = js_number(js_get(a->params, "ms"));
+	struct err err = {0};
+	struct run_task *t;
+
+	if (!(ms >= 0 && ms <= MAX_DEADLINE_MS)) {
+		ask_fail(a, "invalid params: ms must be from 0 to %lld",
+			 (long long)MAX_DEADLINE_MS);
+		return;
+	}
+	t = seen_process(a);
+	if (t && run_extend(t, (int64_t)ms, on_extended, a, &err) < 0)
+		ask_fail(a, "%s", err.msg);
 }
 
 /* {"id","reason"?} -> {"requested":true}, or false for a task that had ended */
@@ -92,12 +219,11 @@ static void on_waited(void *ud, errand_host *h, errand_lease l, const char *snap
 		ask_fail(a, "%s", errand_error_message(e, NULL));
 		return;
 	}
-	js_put_key(&a->result, "task");
-	buf_add(&a->result, snapshot, len);
+	ask_put_task(a, snapshot, len);
 	ask_done(a);
 }
 
-/* {"id","timeoutMs"?} -> {"task":snapshot}, of the ended task or, at the timeout, of a live one */
+/* {"id","timeoutMs"?} -> {"task":task}, of the ended task or, at the timeout, of a live one */
 static void wait_task(struct ask *a)
 {
 	struct buf timeout = BUF_INIT(64);
@@ -154,6 +280,16 @@ static void stat_host(struct ask *a)
 }
 
 const struct operator_method operator_methods[] = {
-	{"errand/get", get_task},   {"errand/kill", kill_task}, {"errand/list", list_tasks},
-	{"errand/stat", stat_host}, {"errand/wait", wait_task}, {NULL, NULL},
+	{"errand/end-session", ask_end_session},
+	{"errand/extend", extend_task},
+	{"errand/get", get_task},
+	{"errand/kill", kill_task},
+	{"errand/list", list_tasks},
+	{"errand/log", find_log},
+	{"errand/run", ask_run},
+	{"errand/sessions", ask_sessions},
+	{"errand/stat", stat_host},
+	{"errand/sweep", sweep_task},
+	{"errand/wait", wait_task},
+	{NULL, NULL},
 };

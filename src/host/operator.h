@@ -7,7 +7,7 @@
  * ask_fail(). It need not care whether the client is still there. One that has not answered
  * when the client goes is told by ->cancel, and still has to call one of the two.
  *
- * To add a method: a function in operator.c or a file of its own, and a row in `methods`.
+ * To add a method: a function in operator.c or a file of its own, and a row in the table.
  */
 #pragma once
 
@@ -33,6 +33,14 @@ struct operator_method {
 };
 
 extern const struct operator_method operator_methods[]; /* up to a NULL name */
+
+/* The longest deadline that a person may give: a year. */
+#define MAX_DEADLINE_MS (INT64_C(366) * 86400 * 1000)
+
+/* operator_run.c, operator_sessions.c */
+void ask_run(struct ask *a);
+void ask_sessions(struct ask *a);
+void ask_end_session(struct ask *a);
 
 /* Each ends the ask, and frees it. */
 void ask_done(struct ask *a);

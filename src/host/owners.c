@@ -177,27 +177,33 @@ void owners_leave(struct owners *o, const char *name, size_t len, int64_t mono_m
 
 /* ---- the end of one ---- */
 
-static void put_live(void *ud, struct js_span task)
+struct counted {
+	size_t tasks, live;
+};
+
+static void count_task(void *ud, struct js_span task)
 {
 	struct js_span status = js_member(task, "status");
-	bool *found = ud;
+	struct counted *n = ud;
 
-	*found = *found || (status.len > 2 && (memcmp(status.ptr, "\"ru", 3) == 0 ||
-					       memcmp(status.ptr, "\"st", 3) == 0));
+	n->tasks++;
+	if (status.len > 2 &&
+	    (memcmp(status.ptr, "\"ru", 3) == 0 || memcmp(status.ptr, "\"st", 3) == 0))
+		n->live++;
 }
 
-static bool has_live_tasks(const struct owner *w)
+static struct counted count_tasks(const struct owner *w)
 {
+	struct counted n = {0};
 	errand_text *json = NULL;
 	struct js_span all;
-	bool found = false;
 
 	if (errand_list(w->owners->host, w->agent, &json, NULL) < 0)
-		return false;
+		return n;
 	all.ptr = errand_text_data(json, &all.len);
-	js_each(all, put_live, &found);
+	js_each(all, count_task, &n);
 	errand_text_free(json);
-	return found;
+	return n;
 }
 
 static void on_disposed(void *ud, errand_host *h)
@@ -251,11 +257,44 @@ void owners_tick(struct owners *o, int64_t mono_ms)
 
 		if (w->due_ms > mono_ms)
 			continue;
-		if (!is_made_up(w) && has_live_tasks(w))
+		if (!is_made_up(w) && count_tasks(w).live)
 			w->due_ms = mono_ms + LOOK_MS;
 		else
 			dispose(w);
 	}
+}
+
+/* ---- for people ---- */
+
+void owners_each(const struct owners *o, void (*fn)(void *ud, const struct owner_view *v),
+		 void *ud)
+{
+	for (struct list *n = o->all.next; n != &o->all; n = n->next) {
+		const struct owner *w = list_entry(n, struct owner, node);
+		struct counted tasks = count_tasks(w);
+		struct owner_view v = {
+			.name = w->name.data,
+			.name_len = w->name.len,
+			.clients = w->clients,
+			.tasks = tasks.tasks,
+			.live = tasks.live,
+			.due_ms = w->due_ms,
+		};
+
+		fn(ud, &v);
+	}
+}
+
+int owners_end(struct owners *o, const char *name, size_t len, size_t *ret_live,
+	       struct err *err)
+{
+	struct owner *w = find_name(o, hash_of(name, len), name, len);
+
+	if (!w || w->is_ending)
+		return err_set(err, ERR_NOT_FOUND, "there is no session '%.100s'", name);
+	*ret_live = count_tasks(w).live;
+	dispose(w);
+	return 0;
 }
 
 void owners_release(struct owners *o)

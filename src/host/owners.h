@@ -38,6 +38,19 @@ int owners_enter(struct owners *o, const char *name, size_t len, int64_t mono_ms
 		 struct err *err) __attribute__((warn_unused_result));
 void owners_leave(struct owners *o, const char *name, size_t len, int64_t mono_ms);
 
+/* What people see of one. */
+struct owner_view {
+	const char *name; /* borrowed */
+	size_t name_len;
+	size_t clients, tasks, live;
+	int64_t due_ms; /* as the clock of owners_tick(): ends then; INT64_MAX: not yet known */
+};
+void owners_each(const struct owners *o, void (*fn)(void *ud, const struct owner_view *v),
+		 void *ud);
+/* Dispose of it now; *@ret_live of its tasks live, and are ended. ERR_NOT_FOUND: there is none. */
+int owners_end(struct owners *o, const char *name, size_t len, size_t *ret_live,
+	       struct err *err) __attribute__((warn_unused_result));
+
 /* When owners_tick() has something to do; INT64_MAX: never. */
 int64_t owners_deadline(const struct owners *o);
 void owners_tick(struct owners *o, int64_t mono_ms);

@@ -20,6 +20,7 @@ enum rpc_code {
 	RPC_NO_METHOD = -32601,
 	RPC_BAD_PARAMS = -32602,
 	RPC_INTERNAL = -32603,
+	RPC_NO_TASK = -32001,     /* to an operator: there is no such task */
 	RPC_BAD_VERSION = -32022, /* of the modern era: an unknown protocol version */
 };
 

@@ -30,6 +30,23 @@ struct bash_config {
 
 int bash_install(errand_host *h, struct run *r, const struct bash_config *c,
 		 struct bash **ret, errand_error **ret_err);
+/* A command to be run, checked. Strings are borrowed. */
+struct bash_request {
+	const char *command;
+	size_t command_len;
+	const char *label; /* NULL: the command, or its beginning */
+	size_t label_len;
+	const char *workdir; /* NULL: the client's */
+	int64_t timeout_ms;  /* 0: none */
+	bool is_background;
+};
+
+/* Start @request as a task of @owner, with what @client hands on. */
+int bash_start(struct bash *b, errand_agent owner, const struct run_context *client,
+	       const struct bash_request *request, errand_text **ret_id,
+	       errand_error **ret_err);
+/* The process of task @id; NULL: there is no such task. Borrowed. */
+struct run_task *bash_process(const struct bash *b, const char *id, size_t len);
 /* End what the ended task @id has left running; any other id is nothing to it. */
 void bash_sweep(struct bash *b, const char *id, size_t len);
 /* Whose the task is that has this shim, or this name (either may be 0 or NULL); 0: nobody's. */
@@ -37,5 +54,8 @@ errand_agent bash_owner(const struct bash *b, pid_t shim, const char *uid);
 /* Append what is known of task @id beside the contract, as one JSON object (errand-mcp(1));
  * nothing of any other id. */
 void bash_facts(const struct bash *b, const char *id, size_t len, struct buf *out);
+/* What can be seen of the live task @id: {"cpuMs","memoryKiB","processes","quietMs","lastLine"},
+ * what is known of these; nothing of any other id. */
+void bash_now(const struct bash *b, const char *id, size_t len, struct buf *out);
 /* After errand_host_free(). NULL is fine. */
 void bash_free(struct bash *b);

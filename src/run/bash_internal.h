@@ -44,15 +44,6 @@ struct bash_task {
 	const struct run_spec *spec;
 };
 
-/* What a call asks for, checked. Strings are those of the arguments. */
-struct bash_request {
-	const char *command;
-	size_t command_len;
-	const char *workdir; /* NULL: the client's */
-	int64_t timeout_ms;  /* 0: none */
-	bool is_background;
-};
-
 /* bash_task.c: NULL: there is no such task. */
 struct bash_task *bash_find(const struct bash *b, const char *id, size_t len);
 
@@ -64,11 +55,6 @@ int bash_outcome(const struct run_end *end, struct buf *ret_detail);
 bool bash_is_incomplete(const struct run_end *end);
 int bash_render(void *ud, const char *in_json, size_t len, errand_sink *out,
 		errand_error *e);
-
-/* bash_task.c: start @request as a task of @owner, with what @client hands on. */
-int bash_start(struct bash *b, errand_agent owner, const struct run_context *client,
-	       const struct bash_request *request, errand_text **ret_id,
-	       errand_error **ret_err);
 
 /* bash_read.c */
 int bash_read(void *ud, errand_task task, uint64_t from, errand_sink *out,

@@ -185,6 +185,13 @@ struct bash_task *bash_find(const struct bash *b, const char *id, size_t len)
 	return number ? map_get(&b->by_number, number) : NULL;
 }
 
+struct run_task *bash_process(const struct bash *b, const char *id, size_t len)
+{
+	const struct bash_task *t = bash_find(b, id, len);
+
+	return t ? t->run : NULL;
+}
+
 void bash_sweep(struct bash *b, const char *id, size_t len)
 {
 	const struct bash_task *t = bash_find(b, id, len);
@@ -235,12 +242,13 @@ static uint64_t find_equal(const struct bash_task *t)
 static void put_label(struct buf *out, const struct bash_request *request)
 {
 	static const char ellipsis[] = "\xe2\x80\xa6";
-	size_t len = request->command_len;
+	const char *text = request->label ? request->label : request->command;
+	size_t all = request->label ? request->label_len : request->command_len, len = all;
 
 	if (len > LABEL_MAX)
-		len = utf8_head(request->command, len, LABEL_MAX - strlen(ellipsis));
-	buf_add(out, request->command, len);
-	if (len < request->command_len)
+		len = utf8_head(text, len, LABEL_MAX - strlen(ellipsis));
+	buf_add(out, text, len);
+	if (len < all)
 		buf_adds(out, ellipsis);
 }
 

@@ -162,6 +162,18 @@ int run_sweep(struct run_task *t, bool detached, run_answer_fn fn, void *ud,
 /* Who is in its tree: while it lives, all; then what outlived it. */
 int run_leftovers(struct run_task *t, run_answer_fn fn, void *ud, struct err *err);
 
+/* ---- for people ---- */
+
+struct run_usage {
+	uint64_t cpu_ms, memory_kib; /* of those that live, and of what they waited for */
+	size_t processes;
+};
+
+/* False: it does not live, or /proc does not tell. */
+bool run_usage(const struct run_task *t, struct run_usage *ret);
+/* When its log grew last, wall ms; 0: it has none. */
+int64_t run_quiet_since(const struct run_task *t);
+
 /* ---- the log ---- */
 
 /* Offsets count every byte the task ever printed. */

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/* ls.c - `errand ls`: the tasks of a host, for people and for programs. */
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/human.h"
+#include "base/limits.h"
+#include "cli/command.h"
+#include "cli/people.h"
+#include "cli/table.h"
+#include "host/link.h"
+
+/* A task that is silent for so long is said to be. */
+#define QUIET_MS 10000
+
+enum {
+	STATE,
+	JSON,
+	WATCH,
+};
+
+static const struct option_spec options[] = {
+	[STATE] = STATE_OPTION,
+	[JSON] = {"--json", NULL, "one JSON object, as errand(1) describes it"},
+	[WATCH] = {"--watch", NULL, "show it again each second"},
+	END_OF_OPTIONS,
+};
+
+static const struct column columns[] = {
+	{"ID", false, false},    {"KIND", false, false}, {"STATUS", false, false},
+	{"AGE", true, false},    {"CPU", true, false},   {"MEMORY", true, false},
+	{"UNREAD", true, false}, {"LABEL", false, true}, {"LAST LINE", false, true},
+};
+
+/* ---- cells ---- */
+
+typedef void (*human_fn)(struct buf *out, int64_t n);
+
+static void put_size(struct buf *out, int64_t n)
+{
+	human_put_bytes(out, (uint64_t)n);
+}
+
+static void add_number(struct table *t, double n, human_fn put)
+{
+	autobuf struct buf text = BUF_INIT(64);
+
+	if (isnan(n))
+		buf_addc(&text, '-');
+	else
+		put(&text, (int64_t)n);
+	table_add(t, buf_text(&text), text.len);
+}
+
+static void add_string(struct table *t, const struct js *s)
+{
+	size_t len = 0;
+	const char *text = js_string(s, &len);
+
+	table_add(t, text ? text : "", len);
+}
+
+static double first_of(const struct js *a, const char *a_key, const struct js *b,
+		       const char *b_key)
+{
+	double n = js_number(js_get(a, a_key));
+
+	return isnan(n) ? js_number(js_get(b, b_key)) : n;
+}
+
+static void add_last_line(struct table *t, const struct js *task)
+{
+	autobuf struct buf text = BUF_INIT(KIB(64));
+	const struct js *now = js_get(task, "now");
+	double quiet = js_number(js_get(now, "quietMs"));
+	double took = js_number(js_get(js_get(task, "facts"), "durationMs"));
+	size_t len = 0;
+	const char *line = js_string(js_get(now, "lastLine"), &len);
+	const char *detail = js_string(js_get(task, "detail"), NULL);
+
+	if (quiet >= QUIET_MS) {
+		buf_adds(&text, "no output for ");
+		human_put_ms(&text, (int64_t)quiet);
+		buf_adds(&text, line ? ": " : "");
+	}
+	if (line)
+		buf_add(&text, line, len);
+	if (detail)
+		buf_adds(&text, detail);
+	if (!isnan(took)) {
+		buf_adds(&text, detail ? ", took " : "took ");
+		human_put_ms(&text, (int64_t)took);
+	}
+	table_add(t, buf_text(&text), text.len);
+}
+
+static void add_task(struct table *t, const struct js *task, int64_t wall_ms)
+{
+	const struct js *facts = js_get(task, "facts"), *now = js_get(task, "now");
+
+	add_string(t, js_get(task, "id"));
+	add_string(t, js_get(task, "kind"));
+	add_string(t, js_get(task, "status"));
+	add_number(t, (double)wall_ms - js_number(js_get(task, "startedAt")), human_put_ms);
+	add_number(t, first_of(now, "cpuMs", facts, "cpuMs"), human_put_ms);
+	add_number(t, first_of(now, "memoryKiB", facts, "peakKiB") * 1024, put_size);
+	add_number(t, js_number(js_get(facts, "unreadBytes")), put_size);
+	add_string(t, js_get(task, "label"));
+	add_last_line(t, task);
+}
+
+/* ---- the whole ---- */
+
+static void put_table(const struct js *answer, bool is_bounded, struct buf *out)
+{
+	const struct js *tasks = js_get(answer, "tasks");
+	size_t width, height;
+	struct table t;
+
+	if (js_count(tasks) == 0) {
+		buf_adds(out, "no tasks\n");
+		return;
+	}
+	table_init(&t, columns, sizeof(columns) / sizeof(columns[0]));
+	for (size_t i = 0; i < js_count(tasks); i++)
+		add_task(&t, js_at(tasks, i), clock_wall_ms());
+	people_screen(&width, &height);
+	/* With the title, and an empty line at the end. */
+	table_put(&t, width, is_bounded && height > 2 ? height - 2 : SIZE_MAX, out);
+	table_release(&t);
+}
+
+static int show(struct asking *a, const char *before, bool is_bounded)
+{
+	autobuf struct buf out = BUF_INIT(TABLE_MAX);
+	struct js *answer = NULL;
+	int rc = people_ask(a, "errand/list", NULL, &answer);
+
+	if (rc != EXIT_DONE)
+		return rc;
+	buf_adds(&out, before);
+	put_table(answer, is_bounded, &out);
+	js_free(answer);
+	(void)fwrite(out.data, 1, out.len, stdout);
+	return fflush(stdout) == 0 ? EXIT_DONE : EXIT_FAILED;
+}
+
+static int show_json(struct asking *a)
+{
+	autobuf struct buf out = BUF_INIT(MAX_JSON_TEXT);
+	struct err err = {0};
+
+	if (link_ask(a->link, "errand/list", "{}", &out, &err) < 0)
+		return people_failed(a, &err);
+	printf("%s\n", buf_text(&out));
+	return EXIT_DONE;
+}
+
+static int show_again(struct asking *a)
+{
+	static const struct timespec second = {.tv_sec = 1};
+	int rc;
+
+	if (!isatty(STDOUT_FILENO)) {
+		fprintf(stderr, "errand ls: --watch needs a terminal\n");
+		return EXIT_USAGE;
+	}
+	/* From the top, on an empty screen. */
+	while ((rc = show(a, "\033[H\033[2J", true)) == EXIT_DONE)
+		(void)nanosleep(&second, NULL);
+	return rc;
+}
+
+static int run(const char *const *values, char *const *args)
+{
+	struct asking a = {.command = "ls"};
+	int rc = people_connect(&a, values[STATE], NULL);
+
+	(void)args;
+	if (rc == EXIT_DONE && values[JSON])
+		rc = show_json(&a);
+	else if (rc == EXIT_DONE && values[WATCH])
+		rc = show_again(&a);
+	else if (rc == EXIT_DONE)
+		rc = show(&a, "", false);
+	people_leave(&a);
+	return rc;
+}
+
+const struct command command_ls = {
+	.name = "ls",
+	.summary = "list tasks",
+	.details =
+		"Lists the tasks of all sessions, the oldest first. Looking changes nothing.",
+	.options = options,
+	.run = run,
+};

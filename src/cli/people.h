@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * people.h - what the commands for people share: a host to ask, and words for its answers.
+ *
+ * Functions that return an exit code have printed what there is to say to stderr.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/json.h"
+#include "run/reader.h"
+
+struct err;
+struct link;
+struct link_options;
+
+/* A command on its way. */
+struct asking {
+	const char *command; /* "ls" */
+	struct link *link;
+};
+
+/* EXIT_DONE, or why there is nobody to ask. Then people_leave(), also after a failure. */
+int people_connect(struct asking *a, const char *state, const char *session);
+void people_leave(struct asking *a);
+/* One request with a result; @params as JSON, or NULL. Free *@ret with js_free(). */
+int people_ask(struct asking *a, const char *method, const struct buf *params,
+	       struct js **ret);
+/* Say what went wrong; its exit code. */
+int people_failed(const struct asking *a, const struct err *err);
+/* The same for a wrong argument. */
+int people_wrong(const struct asking *a, const struct err *err);
+
+/* `{"id":"bash-3"`, still open. */
+void people_put_id(struct buf *params, const char *id);
+/* `{"id":"bash-3","<key>":n}` of one request, and its result. */
+int people_ask_id(struct asking *a, const char *method, const char *id, struct js **ret);
+
+/* The task's own exit code, or what stands for it: 128 and the signal's number, EXIT_NO_CODE. */
+int people_exit_code(const struct js *task);
+/* "completed, exit code: 0", harmless for a terminal. */
+void people_put_status(struct buf *out, const struct js *task);
+
+/* The size of stdout's terminal; 0: it is none. */
+void people_screen(size_t *ret_columns, size_t *ret_rows);
+
+/* The log of task @id, from its first byte on. */
+int people_open_log(struct asking *a, const char *id, enum reader_mode mode,
+		    struct reader *ret);
+/* READER_TERMINAL for a person, READER_TEXT for a file or a pipe. */
+enum reader_mode people_mode(void);

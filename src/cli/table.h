@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * table.h - rows of text in columns that fit a terminal.
+ *
+ * Cells are made harmless as they are put in. Where a line is too wide, the columns that may
+ * shrink share what the others leave; no line is ever wider than wanted.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+
+#define TABLE_COLUMNS 12
+/* Bytes of all cells; what is beyond them is not shown. */
+#define TABLE_MAX ((size_t)64 << 20)
+
+struct column {
+	const char *title;
+	bool is_number; /* to the right */
+	bool may_shrink;
+};
+
+struct table {
+	const struct column *columns;
+	size_t n_columns, n_cells;
+	struct buf cells; /* a NUL behind each */
+};
+
+void table_init(struct table *t, const struct column *columns, size_t n);
+void table_release(struct table *t);
+/* The next cell, row by row. */
+void table_add(struct table *t, const char *text, size_t len);
+/* Title and the last @rows rows, in lines of @width cells at most; 0: of any width. */
+void table_put(const struct table *t, size_t width, size_t rows, struct buf *out);

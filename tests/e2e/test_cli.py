@@ -1,0 +1,643 @@
+# SPDX-License-Identifier: MIT
+"""The command line for people, on a daemon of its own: what it prints, and its exit codes."""
+import contextlib
+import fcntl
+import json
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+sys.dont_write_bytecode = True
+from daemon import ERRAND, Daemon, Refused  # noqa: E402
+from mcpclient import alive, run_tests, text_of, wait_for  # noqa: E402
+
+COMMANDS = ["run", "ls", "output", "logs", "wait", "kill", "extend", "sessions", "gc",
+            "doctor", "completion", "mcp", "daemon"]
+
+
+def equal(got, want):
+    assert got == want, "got %r, expected %r" % (got, want)
+
+
+def env_of(d, **env):
+    full = {**os.environ, "ERRAND_STATE": d.state}
+    full.pop("ERRAND_SESSION", None)
+    return {**full, **env}
+
+
+def errand(d, *args, code=0, cwd=None, **env):
+    """stdout and stderr of `errand ARGS`, which has to end with @code."""
+    done = subprocess.run([ERRAND, *args], capture_output=True, timeout=60, check=False,
+                          cwd=cwd, env=env_of(d, **env))
+    assert done.returncode == code, (args, done)
+    return done.stdout.decode(), done.stderr.decode()
+
+
+def out(d, *args, **more):
+    return errand(d, *args, **more)[0]
+
+
+def err(d, *args, **more):
+    return errand(d, *args, **more)[1]
+
+
+def run(d, *args, **more):
+    """The id of a task that `errand run ARGS` starts."""
+    said = out(d, "run", *args, **more)
+    assert re.fullmatch(r"bash-\d+\n", said), said
+    return said.strip()
+
+
+def tasks(d):
+    return {t["id"]: t for t in json.loads(out(d, "ls", "--json"))["tasks"]}
+
+
+def in_terminal(d, *args, columns=80, rows=24, until=None):
+    """What `errand ARGS` shows on a terminal of that size, and its exit code; or, with @until, what
+    it has shown when that holds of it."""
+    here, there = pty.openpty()
+    fcntl.ioctl(there, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+    p = subprocess.Popen([ERRAND, *args], stdin=there, stdout=there, stderr=there,
+                         env=env_of(d), start_new_session=True)
+    os.close(there)
+    shown = b""
+    with contextlib.suppress(OSError):
+        while not (until and until(shown)):
+            more = os.read(here, 65536)
+            if not more:
+                break
+            shown += more
+    if until:
+        p.kill()
+    os.close(here)
+    return shown.decode().replace("\r\n", "\n"), p.wait(10)
+
+
+# ---- words and codes ----
+
+def test_help_and_version_of_each_command():
+    said = subprocess.run([ERRAND, "--help"], capture_output=True, check=True).stdout.decode()
+    for name in COMMANDS:
+        assert "\n  %s " % name in said, said
+        own = subprocess.run([ERRAND, name, "--help"], capture_output=True,
+                             check=True).stdout.decode()
+        assert own.startswith("usage: errand %s " % name), own
+    said = subprocess.run([ERRAND, "--version"], capture_output=True, check=True).stdout
+    assert re.fullmatch(rb"errand \d+\.\d+\.\d+\n", said), said
+
+
+def test_wrong_usage_is_two_and_says_what_is_wrong():
+    for args, word in ((("logs",), "missing 'ID'"), (("ls", "--jsn"), "--jsn"),
+                       (("ls", "bash-1"), "bash-1"), (("logs", "bash-1", "bash-2"), "bash-2"),
+                       (("wait", "bash-1", "--timeout"), "--timeout"),
+                       (("wait", "bash-1", "--timeout", "5"), "90s, 15m, 2h, 1h30m"),
+                       (("run", "--timeout", "1x", "true"), "'1x'"),
+                       (("extend", "bash-1", "soon"), "'soon'"), (("run",), "missing"),
+                       (("run", "--session", "", "true"), "--session"),
+                       (("logs", "bash-1", "--range", "9-1"), "--range"),
+                       (("logs", "bash-1", "--lines", "0-1"), "from 1 on"),
+                       (("logs", "bash-1", "--tail", "-1"), "--tail"),
+                       (("logs", "bash-1", "--tail", "1", "--range", "1-2"), "only one"),
+                       (("sessions", "stop", "x"), "end NAME"), (("sessions", "end"), "end NAME"),
+                       (("completion", "tcsh"), "tcsh"), (("fly",), "no command 'fly'")):
+        done = subprocess.run([ERRAND, *args], capture_output=True, check=False)
+        assert done.returncode == 2 and word in done.stderr.decode(), (args, done)
+        equal(done.stdout, b"")
+
+
+def test_where_no_host_runs_none_is_started_and_it_is_said():
+    with tempfile.TemporaryDirectory() as state:
+        for args in (("ls",), ("wait", "bash-1"), ("kill", "bash-1"), ("logs", "bash-1"),
+                     ("output", "bash-1"), ("extend", "bash-1", "1h"), ("sessions",)):
+            done = subprocess.run([ERRAND, *args, "--state", state], capture_output=True,
+                                  check=False)
+            equal((done.returncode, done.stdout), (4, b""))
+            assert b"no host runs" in done.stderr and b"errand mcp" in done.stderr, done
+        equal(os.listdir(state), [])
+
+
+def test_an_unknown_task_is_three():
+    with Daemon() as d:
+        for args in (("wait", "bash-9"), ("kill", "bash-9"), ("logs", "bash-9"),
+                     ("output", "bash-9"), ("extend", "bash-9", "1h"),
+                     ("kill", "--leftovers", "bash-9")):
+            assert "unknown task bash-9" in err(d, *args, code=3), args
+
+
+def test_an_id_may_be_anything_and_stays_harmless():
+    with Daemon() as d:
+        for task in ("../../etc", "bash-1\033[31m", "", "\"}", "bash-99999999999999999999"):
+            shown, code = in_terminal(d, "wait", task)
+            equal(code, 3)
+            assert "\033" not in shown, shown
+
+
+# ---- run ----
+
+def test_a_task_runs_with_the_callers_folder_environment_and_umask():
+    with Daemon() as d, tempfile.TemporaryDirectory() as cwd:
+        old = os.umask(0o027)
+        try:
+            task = run(d, "pwd; umask; echo $COLOUR", cwd=cwd, COLOUR="blue")
+        finally:
+            os.umask(old)
+        out(d, "wait", task)
+        equal(out(d, "logs", task).split(), [os.path.realpath(cwd), "0027", "blue"])
+
+
+def test_one_word_is_a_shell_line_and_several_are_a_program_and_its_arguments():
+    with Daemon() as d:
+        equal(errand(d, "run", "--wait", "echo $((1 + 2))")[0], "3\n")
+        words = ["printf", "<%s>", "a b", "$HOME", "it's", "", "*", "-f"]
+        equal(errand(d, "run", "--wait", "--", *words)[0], "<a b><$HOME><it's><><*><-f>")
+        equal(errand(d, "run", "--wait", *words)[0], "<a b><$HOME><it's><><*><-f>")
+        equal([t["label"] for t in tasks(d).values()][1], " ".join(words))
+
+
+def test_en_08_a_label_that_looks_like_an_option_is_a_label():
+    with Daemon() as d:
+        said, _ = errand(d, "run", "--wait", "--label", "--help", "--", "echo dash-ok")
+        equal(said, "dash-ok\n")
+        equal(tasks(d)["bash-1"]["label"], "--help")
+        equal(errand(d, "run", "--wait", "--label=-x", "--", "echo", "-n", "ok")[0], "ok")
+
+
+def test_run_and_wait_prints_the_output_and_ends_as_the_task_does():
+    with Daemon() as d:
+        for command, code in (("echo a; exit 7", 7), ("echo a; kill -9 $$", 137),
+                              ("echo a", 0)):
+            said, trouble = errand(d, "run", "--wait", command, code=code)
+            equal(said, "a\n")
+            assert re.match(r"bash-\d+\n", trouble), trouble
+
+
+def test_run_and_wait_of_what_cannot_start_has_no_code():
+    with Daemon() as d:
+        trouble = err(d, "run", "--wait", "true", code=125, PATH="/nonexistent")
+        assert "failed" in trouble, trouble
+
+
+def test_a_timeout_ends_the_task():
+    with Daemon() as d:
+        assert "timed out after" in err(d, "run", "--wait", "--timeout", "100ms", "sleep 600",
+                                        code=143)
+
+
+def test_what_a_person_starts_stays_when_the_person_goes():
+    with Daemon(env={"ERRAND_SESSIONS_GRACE_S": "1"}) as d:
+        run(d, "sleep 600")
+        run(d, "--session", "mine", "true")
+        run(d, "true", ERRAND_SESSION="theirs")
+        equal([t["ownerSession"] for t in tasks(d).values()], ["people", "mine", "theirs"])
+        with d.operator() as op:
+            equal(op.ask("errand/wait", id="bash-1", timeoutMs=2500)["task"]["status"],
+                  "running")
+
+
+def test_an_agent_reads_what_was_started_for_its_session():
+    with Daemon() as d, d.agent(session="mine") as a:
+        task = run(d, "--session", "mine", "echo hi")
+        out(d, "wait", task)
+        assert a.text("task_output", task_id=task).startswith("hi\n")
+
+
+def test_a_bad_session_is_refused():
+    with Daemon() as d:
+        assert "'~'" in err(d, "run", "--session", "~x", "true", code=1)
+        assert "256" in err(d, "run", "--session", "x" * 257, "true", code=1)
+        equal(tasks(d), {})
+
+
+def test_what_a_task_runs_belongs_to_the_tasks_owner():
+    with Daemon() as d:
+        said, _ = errand(d, "run", "--session", "mine", "--wait",
+                         "%s run --session other true" % ERRAND)
+        equal(tasks(d)[said.strip()]["ownerSession"], "mine")
+        trouble = errand(d, "run", "--wait", "%s sessions 2>&1" % ERRAND, code=1)[0]
+        assert "may not" in trouble, trouble
+
+
+# ---- ls ----
+
+def test_a_list_has_a_line_for_each_task_and_is_plain_in_a_pipe():
+    with Daemon() as d:
+        equal(out(d, "ls"), "no tasks\n")
+        done = run(d, "--label", "first", "echo one; exit 3")
+        out(d, "wait", done, code=3)
+        live = run(d, "--label", "a\033[31m\nb", "echo begun; exec sleep 600")
+        wait_for(lambda: "begun" in out(d, "ls"), 10)
+        lines = out(d, "ls").splitlines()
+        equal(len(lines), 3)
+        equal(lines[0].split(), "ID KIND STATUS AGE CPU MEMORY UNREAD LABEL LAST LINE".split())
+        assert re.match(r"bash-1 +bash +completed +\S+ +\S+ +\S+ +4 +first +exit code: 3, took",
+                        lines[1]), lines[1]
+        assert re.match(r"bash-2 +bash +running +\S+ +\S+ +\S+ +6 +a \[31m b +begun$",
+                        lines[2]), lines[2]
+        equal(live, "bash-2")
+        assert "\033" not in "".join(lines)
+
+
+def test_a_list_fits_the_terminal_and_shows_no_escape():
+    with Daemon() as d:
+        run(d, "--label", "日本語 " * 30 + "\033[31m", "printf '\\033[1mx%0300d' 1; sleep 600")
+        wait_for(lambda: "lastLine" in tasks(d)["bash-1"]["now"], 10)
+        for columns in (40, 80, 132):
+            shown, code = in_terminal(d, "ls", columns=columns)
+            equal((code, "\033" in shown), (0, False))
+            for line in shown.splitlines():
+                cells = sum(2 if ord(c) > 0x2fff else 1 for c in line)
+                assert cells <= columns, (columns, line)
+            assert "…" in shown, shown
+
+
+def test_json_has_what_the_table_shows():
+    with Daemon() as d:
+        run(d, "echo one; exec sleep 600")
+        wait_for(lambda: "lastLine" in tasks(d)["bash-1"]["now"], 10)
+        t = tasks(d)["bash-1"]
+        equal((t["kind"], t["status"], t["label"], t["now"]["lastLine"]),
+              ("bash", "running", "echo one; exec sleep 600", "one"))
+        equal((t["facts"]["outputBytes"], t["facts"]["unreadBytes"]), (4, 4))
+        assert t["now"]["memoryKiB"] > 0 and t["now"]["processes"] == 1, t
+        assert t["now"]["cpuMs"] >= 0 and t["now"]["quietMs"] >= 0, t
+
+
+def test_the_cpu_time_of_a_live_task_counts_its_children():
+    with Daemon() as d:
+        run(d, "(while :; do :; done) & wait")
+        wait_for(lambda: tasks(d)["bash-1"]["now"].get("cpuMs", 0) >= 50, 20)
+        equal(tasks(d)["bash-1"]["now"]["processes"], 2)
+
+
+def test_watch_needs_a_terminal_and_shows_the_list_again():
+    with Daemon() as d:
+        run(d, "sleep 600")
+        assert "terminal" in err(d, "ls", "--watch", code=2)
+        shown, _ = in_terminal(d, "ls", "--watch", until=lambda s: s.count(b"bash-1") >= 2)
+        equal(shown.count("\033[H\033[2J") >= 2, True)
+
+
+def test_watch_shows_no_more_than_the_screen_holds():
+    with Daemon() as d:
+        for _ in range(8):
+            run(d, "true")
+        shown, _ = in_terminal(d, "ls", "--watch", rows=6, until=lambda s: b"bash-8" in s)
+        assert "bash-5" in shown and "bash-4" not in shown, shown
+
+
+# ---- output and logs ----
+
+def test_output_is_the_whole_text_and_waits_for_the_end():
+    with Daemon() as d:
+        task = run(d, "printf '\\033[31mred\\033[0m 10%%\\r20%%\\n'; seq 1 20000; printf end")
+        said, status = errand(d, "output", "--wait", task)
+        assert said.startswith("20%\n1\n2\n") and said.endswith("\n20000\nend"), said[:40]
+        equal(status, "[status: completed, exit code: 0]\n")
+
+
+def test_output_of_a_live_task_has_its_unfinished_line():
+    with Daemon() as d:
+        task = run(d, "echo a; printf b; exec sleep 600")
+        wait_for(lambda: tasks(d)[task]["facts"]["outputBytes"] == 3, 10)
+        said, status = errand(d, "output", task)
+        equal((said, status), ("a\nb", "[status: running]\n"))
+
+
+def test_reading_takes_nothing_from_the_owner_and_reports_nothing():
+    with Daemon() as d, d.agent(session="mine") as a:
+        task = a.text("bash", command="echo one; exit 3", description="d",
+                      run_in_background=True).split()[-1]
+        out(d, "wait", task, code=3)
+        for args in (("output", task), ("logs", task), ("ls",), ("logs", task, "-f")):
+            out(d, *args)
+        equal(tasks(d)[task]["reported"], False)
+        equal(tasks(d)[task]["facts"]["unreadBytes"], 4)
+        equal(text_of(a.tool("task_output", task_id=task)),
+              "one\n[status: completed, exit code: 3]")
+
+
+def test_raw_logs_are_every_byte_also_those_that_are_no_text():
+    with Daemon() as d:
+        task = run(d, "head -c 300000 /dev/urandom | tee \"$COPY\"", COPY=d.state + "/copy")
+        out(d, "wait", task)
+        raw = subprocess.run([ERRAND, "logs", "--raw", task], env=env_of(d), check=True,
+                             capture_output=True).stdout
+        with open(d.state + "/copy", "rb") as f:
+            equal(raw == f.read(), True)
+
+
+def test_escapes_reach_a_terminal_only_when_asked_for():
+    with Daemon() as d:
+        task = run(d, "printf 'a\\033[31mb\\033]0;title\\007c\\n'")
+        out(d, "wait", task)
+        equal(in_terminal(d, "logs", task), ("abc\n", 0))
+        equal(out(d, "logs", task), "abc\n")
+        equal(in_terminal(d, "logs", "--raw", task), ("a\033[31mb\033]0;title\007c\n", 0))
+
+
+def test_following_ends_with_the_task_and_has_all_of_it():
+    with Daemon() as d:
+        task = run(d, "for i in 1 2 3 4 5; do echo n$i; sleep 0.1; done; seq 1 50000")
+        said = out(d, "logs", "-f", task)
+        equal(said, "".join("n%d\n" % i for i in range(1, 6)) +
+              "".join("%d\n" % i for i in range(1, 50001)))
+
+
+def test_following_survives_the_host():
+    with Daemon() as d:
+        task = run(d, "echo begun; while [ ! -e \"$GO\" ]; do sleep 0.02; done; echo done",
+                   GO=d.state + "/go")
+        with subprocess.Popen([ERRAND, "logs", "-f", task], env=env_of(d),
+                              stdout=subprocess.PIPE) as p:
+            equal(p.stdout.readline(), b"begun\n")
+            d.kill()
+            with open(d.state + "/go", "w"):
+                pass
+            equal(p.stdout.read(), b"done\n")
+            equal(p.wait(10), 0)
+
+
+def test_what_was_dropped_is_told_in_its_place():
+    with Daemon(env={"ERRAND_BASH_LOG_HEAD": "65536", "ERRAND_BASH_LOG_TAIL": "65536"}) as d:
+        task = run(d, "seq 1 200000")
+        out(d, "wait", task)
+        said, trouble = errand(d, "logs", task)
+        gap = re.search(r"\n\[(\d+) bytes dropped\]\n", said)
+        assert gap and said.startswith("1\n2\n") and said.endswith("\n200000\n"), said[-100:]
+        equal(trouble, "")
+        raw, trouble = errand(d, "logs", "--raw", task)
+        equal(len(raw) + int(gap.group(1)), tasks(d)[task]["facts"]["outputBytes"])
+        equal(trouble, "[%s bytes dropped]\n" % gap.group(1))
+
+
+def test_rd_01_two_readers_see_everything_once():
+    with Daemon() as d, d.agent(session="mine") as a:
+        task = a.text("bash", command="for i in $(seq 1 20); do echo n$i; sleep 0.02; done",
+                      description="d", run_in_background=True).split()[-1]
+        with subprocess.Popen([ERRAND, "logs", "-f", task], env=env_of(d),
+                              stdout=subprocess.PIPE) as p:
+            seen = []
+            wait_for(lambda: seen.append(a.text("task_output", task_id=task)) or
+                     "[status: completed" in seen[-1], 20)
+            person = p.stdout.read().decode().split()
+        agent = re.findall(r"n\d+", "\n".join(seen))
+        equal(agent, ["n%d" % i for i in range(1, 21)])
+        equal(person, agent)
+
+
+def test_rd_03_parts_are_exact_and_move_no_cursor():
+    with Daemon() as d, d.agent(session="mine") as a:
+        task = a.text("bash", command="seq 1 1000", description="d",
+                      run_in_background=True).split()[-1]
+        out(d, "wait", task)
+
+        def lines(first, last):
+            return "".join("%d\n" % i for i in range(first, last + 1))
+        equal(out(d, "logs", task, "--tail", "20"), lines(981, 1000))
+        equal(out(d, "logs", task, "--lines", "500-549"), lines(500, 549))
+        equal(out(d, "logs", task, "--range", "0-3"), "1\n2\n")
+        equal(out(d, "logs", task, "--range", "18-20"), "10\n")
+        equal(out(d, "logs", task, "--raw", "--range=3888-9999"), "1000\n")
+        equal(out(d, "logs", task, "--tail", "0"), "")
+        equal(out(d, "logs", task, "--lines", "2000-3000"), "")
+        equal(a.text("task_output", task_id=task),
+              lines(1, 1000) + "[status: completed, exit code: 0]")
+
+
+# ---- wait ----
+
+def test_a_wait_ends_as_its_task_does():
+    with Daemon() as d:
+        for command, code in (("exit 0", 0), ("exit 3", 3), ("kill -TERM $$", 143),
+                              ("kill -KILL $$", 137)):
+            equal(errand(d, "wait", run(d, command), code=code), ("", ""))
+
+
+def test_a_wait_that_takes_too_long_is_124_and_leaves_the_task():
+    with Daemon() as d:
+        task = run(d, "sleep 600")
+        out(d, "wait", "--timeout", "50ms", task, code=124)
+        equal(tasks(d)[task]["status"], "running")
+
+
+def test_a_wait_for_all_and_for_any():
+    with Daemon() as d:
+        long, short, bad = run(d, "sleep 600"), run(d, "exit 0"), run(d, "exit 5")
+        out(d, "wait", short, bad, code=5)
+        out(d, "wait", bad, short, code=5)
+        out(d, "wait", "--any", long, bad, code=5)
+        out(d, "wait", "--timeout", "50ms", short, long, code=124)
+        out(d, "wait", short, "bash-9", code=3)
+
+
+def test_a_lost_task_has_no_code():
+    with Daemon() as d:
+        task = run(d, "sleep 600")
+        shim = wait_for(lambda: shims_of(d), 10)[0]
+        os.kill(shim, signal.SIGKILL)
+        out(d, "wait", task, code=125)
+        assert tasks(d)[task]["detail"].startswith("lost: "), tasks(d)[task]
+
+
+def shims_of(d):
+    said = subprocess.run(["ps", "-o", "pid=,comm=", "--ppid", str(d.proc.pid)], check=False,
+                          capture_output=True).stdout.decode()
+    return [int(line.split()[0]) for line in said.splitlines() if "errand-shim" in line]
+
+
+def test_a_terminal_is_told_what_is_waited_for():
+    with Daemon() as d:
+        shown, code = in_terminal(d, "wait", run(d, "exit 3"))
+        equal((shown, code), ("waiting for 1 task\nbash-1: completed, exit code: 3\n", 3))
+
+
+# ---- kill, extend, sessions ----
+
+def test_kill_asks_for_the_end_and_says_so():
+    with Daemon() as d:
+        live, done = run(d, "sleep 600"), run(d, "true")
+        out(d, "wait", done)
+        equal(out(d, "kill", live, done, "--reason", "enough"),
+              "%s: kill requested\n%s: had ended already\n" % (live, done))
+        out(d, "wait", live, code=143)
+        equal(tasks(d)[live]["detail"], "signal: SIGTERM")
+
+
+def test_kill_goes_on_after_an_id_that_is_unknown():
+    with Daemon() as d:
+        live = run(d, "sleep 600")
+        said, trouble = errand(d, "kill", "bash-9", live, code=3)
+        equal((said, trouble), ("%s: kill requested\n" % live,
+                                "errand kill: unknown task bash-9\n"))
+
+
+def test_leftovers_that_have_cut_all_ties_are_ended_on_request_only():
+    with Daemon() as d:
+        task = run(d, "setsid sleep 600 </dev/null >/dev/null 2>&1 & echo $!; sleep 0.2")
+        out(d, "wait", task)
+        pid = int(out(d, "logs", task))
+        out(d, "kill", task)
+        assert alive(pid)
+        equal(out(d, "kill", "--leftovers", task), "%s: 1 processes found, 0 left\n" % task)
+        assert not alive(pid)
+
+
+def test_leftovers_of_a_live_task_are_its_own():
+    with Daemon() as d:
+        task = run(d, "sleep 600")
+        err(d, "kill", "--leftovers", task, code=1)
+        equal(tasks(d)[task]["status"], "running")
+
+
+def test_a_deadline_is_set_and_taken_away():
+    with Daemon() as d:
+        a, b = run(d, "sleep 600"), run(d, "--timeout", "2h", "sleep 600")
+        wait_for(lambda: len(shims_of(d)) == 2, 10)
+        equal(out(d, "extend", b, "none"), "%s: has no deadline\n" % b)
+        equal(out(d, "extend", a, "100ms"), "%s: ends in 100ms\n" % a)
+        out(d, "wait", a, code=143)
+        assert tasks(d)[a]["detail"].startswith("timed out"), tasks(d)[a]
+        equal(tasks(d)[b]["status"], "running")
+        out(d, "extend", a, "1h", code=1)
+
+
+def test_sessions_are_listed_and_ended_with_their_tasks():
+    with Daemon() as d, d.agent(session="agents"):
+        run(d, "sleep 600")
+        out(d, "wait", run(d, "true"))
+        lines = out(d, "sessions").splitlines()
+        equal(lines[0].split(), ["SESSION", "CLIENTS", "TASKS", "LIVE", "ENDS", "IN"])
+        assert re.match(r"agents +1 +0 +0 +-$", lines[1]), lines
+        assert re.match(r"people +0 +2 +1 +6d23h$", lines[2]), lines
+        shims = shims_of(d)
+        equal(out(d, "sessions", "end", "people"), "1 live tasks are ended with it\n")
+        wait_for(lambda: tasks(d) == {} and not any(map(alive, shims)), 20)
+        assert "no session 'people'" in err(d, "sessions", "end", "people", code=1)
+
+
+# ---- the methods behind them ----
+
+def test_what_a_method_cannot_take_is_refused():
+    with Daemon() as d, d.operator() as op:
+        for method, params, word in (
+                ("errand/run", {}, "argv"), ("errand/run", {"argv": []}, "argv"),
+                ("errand/run", {"argv": [""]}, "argv"), ("errand/run", {"argv": [1]}, "argv"),
+                ("errand/run", {"argv": ["a\0b"]}, "argv"),
+                ("errand/run", {"argv": "true"}, "argv"),
+                ("errand/run", {"argv": ["true"], "timeoutMs": 0}, "timeoutMs"),
+                ("errand/run", {"argv": ["true"], "timeoutMs": "1"}, "timeoutMs"),
+                ("errand/run", {"argv": ["true"], "label": ""}, "label"),
+                ("errand/extend", {"id": "bash-1"}, "ms"),
+                ("errand/extend", {"id": "bash-1", "ms": -1}, "ms"),
+                ("errand/log", {"id": 3}, "id"), ("errand/sweep", {}, "id"),
+                ("errand/end-session", {}, "name")):
+            try:
+                op.ask(method, **params)
+            except Refused as e:
+                assert word in str(e), (method, params, e)
+            else:
+                raise AssertionError("%s took %r" % (method, params))
+        equal(op.ask("errand/list")["tasks"], [])
+
+
+# ---- gc, doctor, completion ----
+
+def test_gc_removes_what_left_in_order_and_keeps_what_crashed():
+    with tempfile.TemporaryDirectory() as state:
+        for name, lock in (("0123456789abcdef", False), ("fedcba9876543210", True)):
+            folder = os.path.join(state, "embedded", name)
+            os.makedirs(os.path.join(folder, "tasks", "x"), mode=0o700)
+            if lock:
+                with open(os.path.join(folder, "host.lock"), "w"):
+                    pass
+        os.chmod(os.path.join(state, "embedded"), 0o700)
+        said = subprocess.run([ERRAND, "doctor", "--state", state], capture_output=True,
+                              check=True).stdout.decode()
+        assert re.search(r"^note +embedded +1 hosts .* have crashed", said, re.M), said
+        said = subprocess.run([ERRAND, "gc", "--state", state], capture_output=True,
+                              check=True).stdout.decode()
+        equal(said, "1 folders of hosts that have left are removed\n"
+                    "1 folders of hosts that have crashed are kept\n")
+        equal(os.listdir(os.path.join(state, "embedded")), ["fedcba9876543210"])
+
+
+def test_doctor_finds_a_good_place_good():
+    with Daemon() as d:
+        said = out(d, "doctor")
+        for what in ("state folder", "disk", "host", "errand-shim", "/proc", "clock"):
+            assert re.search(r"^ok +%s " % what, said, re.M), said
+        assert "pid %d" % d.proc.pid in said, said
+
+
+def test_doctor_finds_a_state_folder_that_is_open_to_others():
+    with tempfile.TemporaryDirectory() as state:
+        os.chmod(state, 0o755)
+        done = subprocess.run([ERRAND, "doctor", "--state", state], capture_output=True,
+                              check=False)
+        equal(done.returncode, 1)
+        assert re.search(rb"^WRONG +state folder .*chmod 700", done.stdout, re.M), done
+
+
+def test_doctor_finds_a_store_that_is_damaged():
+    with tempfile.TemporaryDirectory() as state:
+        path = os.path.join(state, "errand.db")
+        with open(path, "wb") as f:
+            f.write(b"this is no database" * 1000)
+        os.chmod(path, 0o600)
+        done = subprocess.run([ERRAND, "doctor", "--state", state], capture_output=True,
+                              check=False)
+        equal(done.returncode, 1)
+        assert re.search(rb"^WRONG +store ", done.stdout, re.M), done
+
+
+def completed(words):
+    """What bash completes after @words."""
+    script = ('source <("$1" completion bash); shift; COMP_WORDS=("$@"); '
+              'COMP_CWORD=$(($# - 1)); _errand; printf "%s\\n" "${COMPREPLY[@]}"')
+    done = subprocess.run(["bash", "-c", script, "bash", ERRAND, *words], check=True,
+                          capture_output=True)
+    equal(done.stderr, b"")
+    return done.stdout.decode().split()
+
+
+def test_bash_completes_commands_and_options():
+    equal(completed(["errand", ""]), COMMANDS + ["--help", "--version"])
+    equal(completed(["errand", "l"]), ["ls", "logs"])
+    equal(completed(["errand", "run", "--l"]), ["--label"])
+    equal(completed(["errand", "logs", "bash-1", "--"]),
+          ["--state", "--raw", "--tail", "--range", "--lines", "--help"])
+
+
+def test_bash_completes_ids():
+    with Daemon() as d:
+        run(d, "true")
+        run(d, "true")
+        script = ('PATH="${1%/*}:$PATH"; source <(errand completion bash); '
+                  'COMP_WORDS=(errand logs ""); COMP_CWORD=2; _errand; echo "${COMPREPLY[@]}"')
+        said = subprocess.run(["bash", "-c", script, "bash", ERRAND], env=env_of(d), check=True,
+                              capture_output=True).stdout
+        equal(said, b"bash-1 bash-2\n")
+
+
+def test_every_shell_gets_every_command_and_option():
+    for shell in ("bash", "zsh", "fish"):
+        said = subprocess.run([ERRAND, "completion", shell], capture_output=True,
+                              check=True).stdout.decode()
+        for name in COMMANDS:
+            assert re.search(r"\b%s\b" % name, said), (shell, name)
+            help_text = subprocess.run([ERRAND, name, "--help"], capture_output=True,
+                                       check=True).stdout.decode()
+            for option in re.findall(r"^  --([a-z]+)", help_text, re.M):
+                if option != "help":
+                    assert re.search(r"(--|-l )%s\b" % option, said), (shell, name, option)
+
+
+if __name__ == "__main__":
+    run_tests(globals())
