@@ -1,18 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Random schedules against a model of the leases and of who is told of an end.
+ * Random schedules against a model of the leases, of who is told of an end, and of the turn.
  *
- * Streams write bytes of which none is like another. After each schedule everything is settled and returned, and
+ * Streams write bytes of which none is like another. Alice lies under two scopes, of which one
+ * has a mount that wakes; a twin reads in her session, an operator looks on; Bob has the
+ * global mount, which is quiet. After each schedule everything is settled and returned, and
  * what was delivered must hold: each byte was delivered, in order within a delivery, and
- * twice only if something was returned; each end was reported, or told by a notice that is
- * pending or was taken; and no end got two notices.
+ * twice only if something was returned; an end is reported if and only if its session killed
+ * the task or was shown the end; else it has one notice, which is pending or was taken, and
+ * which is on next-turn only of an agent that was asked for a turn.
  */
 #include "core.h"
 
-#define MAX_TASKS_HERE 4
+#define MAX_TASKS_HERE 5
 #define MAX_HELD 16
-#define STEPS 60
+#define STEPS 80
 #define MAX_BYTES 90 /* each of its own, so that a piece of text has one place */
+#define MAX_WAKES 2  /* without a user's message */
+
+enum {
+	ALICE,
+	BOB,
+	TWIN, /* unregistered, of Alice's session */
+	OPERATOR,
+	N_PEOPLE,
+};
 
 static uint32_t seed;
 
@@ -22,19 +34,35 @@ static uint32_t roll(uint32_t n)
 	return (seed >> 8) % n;
 }
 
+static struct person {
+	errand_agent id;
+	bool is_gone;
+	bool is_asked; /* for a turn, which is not open yet */
+	bool is_being_asked;
+	bool was_aborted, was_moved;
+	int wakes; /* since a user's message was delivered */
+} people[N_PEOPLE];
+
+static errand_scope preset;
+static errand_signal signal_;
+
 static struct held {
 	errand_lease lease;
 	char text[512];
-	struct work *work;
+	struct work *work; /* NULL: messages */
+	int owner;         /* of those */
+	bool has_end, has_user;
 } held[MAX_HELD];
 static size_t held_count;
 
 static struct fate {
 	struct work *work;
-	bool is_over;
+	int owner;
+	bool is_over, is_gone;
 	bool delivered[MAX_BYTES];
 	bool returned_once; /* some lease of it came back */
-	bool was_notified, was_killed;
+	bool was_killed, was_shown;
+	int notices; /* inserted ones */
 } fates[MAX_TASKS_HERE];
 static size_t fate_count;
 
@@ -47,17 +75,30 @@ static struct fate *fate_of(const struct work *w)
 	return fates;
 }
 
-static void new_task(void)
-{
-	if (fate_count == MAX_TASKS_HERE)
-		return;
-	memset(&fates[fate_count], 0, sizeof(fates[0]));
-	fates[fate_count++].work = start(core.alice, STREAM);
-}
-
 static struct fate *any(void)
 {
 	return fate_count ? &fates[roll((uint32_t)fate_count)] : NULL;
+}
+
+/* Of the owner's session, or the operator. */
+static int reader_of(const struct fate *f)
+{
+	if (roll(4) == 0)
+		return OPERATOR;
+	return f->owner == ALICE && roll(2) ? TWIN : f->owner;
+}
+
+/* ---- work ---- */
+
+static void new_task(void)
+{
+	int owner = roll(3) ? ALICE : BOB;
+
+	if (fate_count == MAX_TASKS_HERE || people[owner].is_gone)
+		return;
+	memset(&fates[fate_count], 0, sizeof(fates[0]));
+	fates[fate_count].owner = owner;
+	fates[fate_count++].work = start(people[owner].id, STREAM);
 }
 
 static void write_some(struct fate *f)
@@ -69,6 +110,28 @@ static void write_some(struct fate *f)
 		emit(f->work, byte);
 	}
 }
+
+static void finish(struct fate *f)
+{
+	if (f->is_over)
+		return;
+	f->is_over = true;
+	settle(f->work, ERRAND_COMPLETED, NULL, NULL);
+}
+
+static void kill_some(struct fate *f)
+{
+	int who = reader_of(f);
+
+	if (roll(4) || people[who].is_gone)
+		return;
+	f->was_killed = f->was_killed || who != OPERATOR;
+	CHECK_INT(errand_kill(core.host, f->work->id, ERRAND_NUL, people[who].id, NULL, 0,
+			      NULL, NULL),
+		  0);
+}
+
+/* ---- bytes and ends ---- */
 
 /* Every byte is named by its place: find where @text begins. */
 static void deliver(struct fate *f, const char *text)
@@ -89,23 +152,26 @@ static void deliver(struct fate *f, const char *text)
 static void read_some(struct fate *f)
 {
 	struct held *h = &held[held_count];
+	int who = reader_of(f);
 	errand_text *t = NULL;
+	const char *json;
 
-	if (held_count == MAX_HELD)
+	if (held_count == MAX_HELD || people[who].is_gone)
 		return;
-	CHECK_INT(errand_read(core.host, f->work->id, ERRAND_NUL, core.alice, &h->lease, &t,
-			      NULL),
+	*h = (struct held){.work = f->work};
+	CHECK_INT(errand_read(core.host, f->work->id, ERRAND_NUL, people[who].id, &h->lease,
+			      &t, NULL),
 		  0);
-	(void)snprintf(h->text, sizeof(h->text), "%s", member(text_of(t), "text"));
-	h->work = f->work;
+	json = text_of(t);
+	h->has_end = strstr(json, "\"finishedAt\"") != NULL;
+	(void)snprintf(h->text, sizeof(h->text), "%s", member(json, "text"));
+	CHECK(who != OPERATOR || h->lease == 0);
 	held_count += h->lease != 0;
 }
 
 static void on_waited(void *ud, errand_host *host, errand_lease l,
 		      const char *snapshot_json, size_t len, const errand_error *e)
 {
-	struct held *h = &held[held_count];
-
 	(void)host;
 	(void)snapshot_json;
 	(void)len;
@@ -117,88 +183,311 @@ static void on_waited(void *ud, errand_host *host, errand_lease l,
 		CHECK_INT(errand_lease_return(core.host, l), 0);
 		return;
 	}
-	*h = (struct held){.lease = l, .work = ud};
-	held_count++;
+	held[held_count++] = (struct held){.lease = l, .work = ud, .has_end = true};
 }
 
-static void wait_some(struct fate *f, errand_signal s)
+static void wait_some(struct fate *f)
 {
-	(void)!errand_wait(core.host, f->work->id, ERRAND_NUL, core.alice, "5", 1, s,
-			   on_waited, f->work, NULL, NULL);
+	int who = reader_of(f);
+
+	if (!people[who].is_gone)
+		(void)!errand_wait(core.host, f->work->id, ERRAND_NUL, people[who].id, "5",
+				   1, signal_, on_waited, f->work, NULL, NULL);
+}
+
+static void abort_waits(void)
+{
+	CHECK_INT(errand_abort(core.host, signal_), 0);
+	CHECK_INT(errand_signal_new(core.host, &signal_), 0);
+}
+
+static void end_of_work(const struct held *h, bool is_delivered)
+{
+	struct fate *f = fate_of(h->work);
+
+	if (is_delivered && !f->is_gone) {
+		deliver(f, h->text);
+		f->was_shown = f->was_shown || h->has_end;
+	}
+	f->returned_once = f->returned_once || !is_delivered;
 }
 
 static void end_lease(bool is_delivered)
 {
 	struct held h;
 	uint32_t i;
+	int rc;
 
 	if (held_count == 0)
 		return;
 	i = roll((uint32_t)held_count);
 	h = held[i];
 	held[i] = held[--held_count];
-	if (is_delivered) {
-		deliver(fate_of(h.work), h.text);
-		CHECK_INT(errand_lease_commit(core.host, h.lease), 0);
-	} else {
-		fate_of(h.work)->returned_once = true;
-		CHECK_INT(errand_lease_return(core.host, h.lease), 0);
+	if (h.work)
+		end_of_work(&h, is_delivered);
+	else if (h.has_user && is_delivered)
+		people[h.owner].wakes = 0;
+	rc = is_delivered ? errand_lease_commit(core.host, h.lease)
+			  : errand_lease_return(core.host, h.lease);
+	CHECK(rc == 0 || rc == ERRAND_EGONE);
+	if (rc == ERRAND_EGONE) /* what it held went with its owner */
+		CHECK(h.work ? fate_of(h.work)->is_gone : people[h.owner].is_gone);
+}
+
+/* ---- inbox and turn ---- */
+
+static void on_wake(void *ud, errand_host *h, errand_agent a)
+{
+	struct person *p = ud;
+
+	CHECK_INT(errand_agent_state(h, a), ERRAND_IDLE);
+	CHECK(strstr(inbox(a), "\"target\":\"next-turn\"") != NULL);
+	CHECK(strstr(inbox(a), "\"form\":\"notice\"") != NULL);
+	p->is_asked = true;
+	p->is_being_asked = false;
+}
+
+/* Would the next notice ask for a turn? Where an agent that was moved stood is not known. */
+static bool may_wake(const struct person *p)
+{
+	return !p->was_moved && !p->is_being_asked && p->wakes < MAX_WAKES &&
+	       errand_agent_state(core.host, p->id) == ERRAND_IDLE;
+}
+
+/* Is its end on a lease? */
+static bool is_being_shown(const struct fate *f)
+{
+	for (size_t i = 0; i < held_count; i++)
+		if (held[i].work == f->work && held[i].has_end)
+			return true;
+	return false;
+}
+
+/* Whose notice this is. */
+static struct fate *fate_in(const char *json)
+{
+	char id[80];
+
+	for (size_t i = 0; i < fate_count; i++) {
+		(void)snprintf(id, sizeof(id), "\"task\":\"%s\"", fates[i].work->id);
+		if (strstr(json, id))
+			return &fates[i];
 	}
+	fail();
+	return fates;
 }
 
-static void finish(struct fate *f)
+/* A notice on its way: one for each end, and what wakes has a budget. */
+static int on_inbox(void *ud, errand_host *h, errand_reg self, errand_agent owner,
+		    const char *json, size_t len, errand_error *e)
 {
-	if (f->is_over)
-		return;
-	f->is_over = true;
-	settle(f->work, ERRAND_COMPLETED, NULL, NULL);
+	struct fate *f;
+
+	(void)ud;
+	(void)self;
+	(void)len;
+	(void)e;
+	if (!strstr(json, "\"event\":\"inserted\"") || !strstr(json, "\"form\":\"notice\""))
+		return 0;
+	f = fate_in(json);
+	CHECK(people[f->owner].id == owner);
+	CHECK_INT(++f->notices, 1);
+	CHECK(f->is_over && !f->was_killed && !is_being_shown(f));
+	if (!strstr(json, "\"target\":\"next-turn\"")) {
+		CHECK(f->owner == BOB || !may_wake(&people[ALICE]));
+		return 0;
+	}
+	CHECK_INT(f->owner, ALICE); /* Bob's mount is quiet */
+	people[ALICE].is_being_asked = true;
+	CHECK_INT(errand_agent_state(h, owner), ERRAND_IDLE);
+	CHECK(++people[ALICE].wakes <= MAX_WAKES);
+	return 0;
 }
 
-static void kill_some(struct fate *f)
+static void say_some(struct person *p)
 {
-	f->was_killed = true;
-	CHECK_INT(errand_kill(core.host, f->work->id, ERRAND_NUL, core.alice, NULL, 0, NULL,
-			      NULL),
+	static const char text[] = "{\"content\":[],\"source\":{\"kind\":\"user\"}}";
+
+	CHECK_INT(errand_insert(core.host, p->id, 1 + (int)roll(2), text, ERRAND_NUL, NULL,
+				NULL),
 		  0);
 }
 
-static void step(errand_signal *s)
+static errand_lease claim_some(const struct person *p, bool *ret_has_user)
 {
-	struct fate *f = any();
+	errand_text *t = NULL;
+	errand_lease l = 0;
 
-	switch (f ? roll(11) : 0) {
+	CHECK_INT(errand_claim(core.host, p->id, 1 + (int)roll(3), 0, &l, &t, NULL), 0);
+	*ret_has_user = strstr(text_of(t), "\"kind\":\"user\"") != NULL;
+	return l;
+}
+
+static void take_some(int who)
+{
+	struct held *h = &held[held_count];
+
+	if (held_count == MAX_HELD)
+		return;
+	*h = (struct held){.owner = who};
+	h->lease = claim_some(&people[who], &h->has_user);
+	held_count += h->lease != 0;
+}
+
+static void begin_step(struct person *p)
+{
+	bool has_user;
+	errand_lease l = claim_some(p, &has_user);
+	int rc = errand_step_begin(core.host, p->id, l, NULL);
+
+	if (rc == 0 && has_user)
+		p->wakes = 0;
+	if (rc == ERRAND_ESTATE && l)
+		CHECK_INT(errand_step_reject(core.host, p->id, l, NULL), 0);
+	CHECK(rc == 0 || rc == ERRAND_ESTATE);
+}
+
+static void close_turn(struct person *p)
+{
+	bool aborts = roll(2) != 0;
+	int rc = errand_turn_close(core.host, p->id,
+				   aborts ? "{\"kind\":\"aborted\"}"
+					  : "{\"kind\":\"completed\"}",
+				   ERRAND_NUL, NULL);
+
+	CHECK(rc == 0 || rc == ERRAND_ESTATE);
+	if (rc == 0)
+		p->was_aborted = aborts;
+}
+
+static void turn_some(int who)
+{
+	struct person *p = &people[who];
+	int before = errand_agent_state(core.host, p->id), rc = 0;
+
+	switch (roll(5)) {
 	case 0:
-		new_task();
+		rc = errand_turn_open(core.host, p->id, NULL, NULL);
+		CHECK_INT(rc, before == ERRAND_IDLE ? 0 : ERRAND_ESTATE);
+		p->is_asked = p->is_asked && rc != 0;
 		break;
 	case 1:
+		begin_step(p);
+		break;
 	case 2:
+		rc = errand_step_end(core.host, p->id, NULL, NULL);
+		CHECK(rc == 0 || rc == ERRAND_ESTATE);
+		break;
+	case 3:
+		close_turn(p);
+		break;
+	default:
+		say_some(p);
+	}
+}
+
+/* ---- scopes, and the end of an owner ---- */
+
+static void move(void)
+{
+	if (people[ALICE].is_gone || roll(4))
+		return;
+	people[ALICE].was_moved = true;
+	CHECK_INT(errand_agent_rebind(core.host, people[ALICE].id, roll(3) ? preset : 0,
+				      NULL),
+		  0);
+}
+
+static void dispose(int who)
+{
+	if (roll(12))
+		return;
+	CHECK_INT(errand_agent_dispose(core.host, people[who].id, NULL, NULL, NULL, NULL),
+		  0);
+	people[who].is_gone = true;
+	for (size_t i = 0; i < fate_count; i++) {
+		if (fates[i].owner != who)
+			continue;
+		finish(&fates[i]);
+		fates[i].is_gone = true;
+	}
+	run();
+}
+
+/* ---- one schedule ---- */
+
+static void step_of_task(struct fate *f)
+{
+	switch (f->is_gone ? 99 : roll(7)) {
+	case 0:
+	case 1:
 		write_some(f);
 		break;
+	case 2:
 	case 3:
 		read_some(f);
 		break;
 	case 4:
-		wait_some(f, *s);
+		wait_some(f);
 		break;
 	case 5:
-		CHECK_INT(errand_abort(core.host, *s), 0);
-		CHECK_INT(errand_signal_new(core.host, s), 0);
-		break;
-	case 6:
 		finish(f);
 		break;
-	case 7:
-		if (roll(4) == 0)
-			kill_some(f);
-		break;
-	case 8:
-		end_lease(true);
-		break;
-	case 9:
-		end_lease(false);
+	case 6:
+		kill_some(f);
 		break;
 	default:
+		break;
+	}
+}
+
+static void step_of_owner(int who)
+{
+	if (people[who].is_gone)
+		return;
+	switch (roll(4)) {
+	case 0:
+		take_some(who);
+		break;
+	case 1:
+		dispose(who);
+		break;
+	default:
+		turn_some(who);
+	}
+}
+
+static void step(void)
+{
+	switch (roll(16)) {
+	case 0:
+		new_task();
+		break;
+	case 1:
+		abort_waits();
+		break;
+	case 2:
+	case 3:
+		end_lease(true);
+		break;
+	case 4:
+		end_lease(false);
+		break;
+	case 5:
+	case 6:
 		pass(roll(4));
+		break;
+	case 7:
+		move();
+		break;
+	case 8:
+	case 9:
+	case 10:
+		step_of_owner(roll(2) ? ALICE : BOB);
+		break;
+	default:
+		if (any())
+			step_of_task(any());
 	}
 }
 
@@ -208,7 +497,8 @@ static void drain(struct fate *f)
 	errand_lease l = 0;
 	errand_text *t = NULL;
 
-	CHECK_INT(errand_read(core.host, f->work->id, ERRAND_NUL, core.alice, &l, &t, NULL),
+	CHECK_INT(errand_read(core.host, f->work->id, ERRAND_NUL, people[f->owner].id, &l,
+			      &t, NULL),
 		  0);
 	deliver(f, member(text_of(t), "text"));
 	for (size_t i = 0; i < f->work->len; i++)
@@ -216,40 +506,83 @@ static void drain(struct fate *f)
 	CHECK_INT(errand_lease_commit(core.host, l), 0);
 }
 
-static void check_told(const struct fate *f, const char *pending)
+static void check_told(const struct fate *f)
 {
-	char mark[96];
-	int told;
+	bool is_told = strcmp(member(snapshot(f->work, people[f->owner].id), "reported"),
+			      "true") == 0;
 
-	(void)snprintf(mark, sizeof(mark), "\"task\":\"%s\"", f->work->id);
-	told = times(pending, mark);
-	CHECK(told <= 1);
-	CHECK(told == 1 || is_reported(f->work));
-	if (f->was_killed)
-		CHECK(is_reported(f->work));
+	CHECK_INT(is_told, f->was_killed || f->was_shown);
+	CHECK(is_told || f->notices == 1);
+}
+
+/* Who has a notice on next-turn and no turn was asked for one, unless the user said no. */
+static void check_asked(const struct person *p)
+{
+	if (p->is_gone || errand_agent_state(core.host, p->id) != ERRAND_IDLE)
+		return;
+	if (strstr(inbox(p->id), "{\"target\":\"next-turn\"") &&
+	    strstr(strstr(inbox(p->id), "{\"target\":\"next-turn\""),
+		   "\"form\":\"notice\""))
+		CHECK(p->is_asked || p->was_aborted);
+}
+
+static void new_person(int who, const char *session, uint32_t flags, errand_scope s)
+{
+	struct errand_agent_options o = {.size = sizeof(o),
+					 .flags = flags,
+					 .session = str(session),
+					 .scope = s,
+					 .wake = on_wake,
+					 .ud = &people[who]};
+
+	CHECK_INT(errand_agent_new(core.host, &o, &people[who].id, NULL), 0);
+}
+
+static void new_world(void)
+{
+	errand_scope above = 0;
+	errand_reg r;
+
+	bare(NULL);
+	memset(people, 0, sizeof(people));
+	fate_count = held_count = 0;
+	CHECK_INT(errand_scope_new(core.host, &above, NULL), 0);
+	CHECK_INT(errand_scope_new(core.host, &preset, NULL), 0);
+	CHECK_INT(errand_scope_bind(core.host, preset, above, &r, NULL), 0);
+	CHECK_INT(errand_mount(core.host, 0, "{\"completionDelivery\":\"quiet\"}",
+			       ERRAND_NUL, &r, NULL),
+		  0);
+	CHECK_INT(errand_mount(core.host, above, "{\"maxConsecutiveWakes\":2}", ERRAND_NUL,
+			       &r, NULL),
+		  0);
+	new_person(ALICE, "alice", 0, preset);
+	new_person(TWIN, "alice", ERRAND_AGENT_UNREGISTERED, 0);
+	new_person(BOB, "bob", 0, 0);
+	new_person(OPERATOR, "op", ERRAND_AGENT_OPERATOR, 0);
+	CHECK_INT(errand_on(core.host, 0, ERRAND_ON_INBOX, on_inbox, NULL, NULL, &r, NULL),
+		  0);
+	CHECK_INT(errand_signal_new(core.host, &signal_), 0);
 }
 
 static void schedule(void)
 {
-	static char pending[sizeof(core.shown)];
-	errand_signal s = 0;
-
-	core.works = 0;
-	fate_count = held_count = 0;
-	CHECK_INT(errand_signal_new(core.host, &s), 0);
+	new_world();
 	for (int i = 0; i < STEPS; i++)
-		step(&s);
+		step();
 	for (size_t i = 0; i < fate_count; i++)
 		finish(&fates[i]);
 	run();
 	while (held_count > 0)
 		end_lease(roll(2) == 0);
 	run();
-	(void)snprintf(pending, sizeof(pending), "%s", inbox(core.alice));
+	check_asked(&people[ALICE]);
+	check_asked(&people[BOB]);
 	for (size_t i = 0; i < fate_count; i++)
-		check_told(&fates[i], pending);
+		if (!fates[i].is_gone)
+			check_told(&fates[i]);
 	for (size_t i = 0; i < fate_count; i++)
-		drain(&fates[i]);
+		if (!fates[i].is_gone)
+			drain(&fates[i]);
 }
 
 TEST(d6_no_schedule_loses_a_byte_or_an_end_or_tells_one_twice)
@@ -258,8 +591,8 @@ TEST(d6_no_schedule_loses_a_byte_or_an_end_or_tells_one_twice)
 	int schedules = wanted ? (int)strtol(wanted, NULL, 10) : 3000;
 
 	for (int n = 0; n < schedules; n++) {
-		fresh();
 		seed = (uint32_t)n + 1;
 		schedule();
 	}
+	print_message("# %d schedules of %d steps\n", schedules, STEPS);
 }
