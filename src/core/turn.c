@@ -376,9 +376,12 @@ void agent_wake(errand_host *h, struct agent *a)
 		event_queue(h, &a->waking);
 }
 
-/* One turn is asked for at a time: what ends meanwhile goes along with it. */
+/* One turn is asked for at a time: what ends meanwhile goes along with it. But a turn that
+ * closed may have queued the question with nothing to ask for. */
 bool agent_may_wake(const struct agent *a, int64_t max_wakes)
 {
-	return a->wake && a->phase == TURN_NONE && list_is_empty(&a->waking.node) &&
-	       a->wakes < max_wakes;
+	bool is_asked = !list_is_empty(&a->waking.node) &&
+			has_notice(&a->inbox[ERRAND_NEXT_TURN - ERRAND_NEXT_STEP]);
+
+	return a->wake && a->phase == TURN_NONE && !is_asked && a->wakes < max_wakes;
 }

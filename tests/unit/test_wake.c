@@ -69,6 +69,38 @@ TEST(d8_an_end_after_the_turn_has_closed_wakes)
 	CHECK_STR(logged(), "wake;");
 }
 
+static errand_lease shown;
+
+static void on_waited(void *ud, errand_host *h, errand_lease l, const char *snapshot_json,
+		      size_t len, const errand_error *e)
+{
+	(void)ud;
+	(void)h;
+	(void)snapshot_json;
+	(void)len;
+	(void)e;
+	shown = l;
+}
+
+TEST(d8_so_does_one_that_was_owed_again_just_before_it_closed)
+{
+	const struct work *w;
+
+	fresh_waking();
+	w = start(core.alice, FINAL);
+	CHECK_INT(errand_wait(core.host, w->id, ERRAND_NUL, core.alice, "5", 1, 0,
+			      on_waited, NULL, NULL, NULL),
+		  0);
+	turn_open();
+	end(w); /* its notice waits for what becomes of the lease */
+	CHECK_STR(inbox(core.alice), "[]");
+	CHECK_INT(errand_lease_return(core.host, shown), 0);
+	CHECK_INT(try_close("completed"), 0);
+	run();
+	CHECK_INT(times(inbox(core.alice), "\"target\":\"next-turn\""), 1);
+	CHECK_STR(logged(), "wake;");
+}
+
 TEST(d8_quiet_never_wakes)
 {
 	fresh_with("{\"completionDelivery\":\"quiet\"}", true);
