@@ -4,8 +4,9 @@
  *
  * core_bench [TASKS]: TASKS (200000) tasks are started, settled and their notices claimed,
  * with 10,000 and with 100,000 others alive; calls go through the whole pipeline; fit() cuts
- * 10 kB. One line each.
+ * 10 kB; what 50 TASKS leave resident, and what a settled record costs. One line each.
  */
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,12 +98,10 @@ static errand_agent agent(errand_host *h, const char *session)
 	return ret;
 }
 
-static errand_host *host(int live, errand_agent *ret_agent)
+static errand_host *host_with(const char *config, int live, errand_agent *ret_agent)
 {
 	struct errand_host_options o = {
-		.size = sizeof(o),
-		.abi = ERRAND_ABI,
-		.config_json = str("{\"maxConcurrentTasksPerOwner\":null}")};
+		.size = sizeof(o), .abi = ERRAND_ABI, .config_json = str(config)};
 	errand_host *h = NULL;
 	errand_agent other;
 	errand_reg r;
@@ -118,14 +117,15 @@ static errand_host *host(int live, errand_agent *ret_agent)
 	return h;
 }
 
-/* Start, settle, claim the notice, forget: what a task costs. */
-static void bench_tasks(int live, int count)
+static errand_host *host(int live, errand_agent *ret_agent)
 {
-	errand_agent a;
-	errand_host *h = host(live, &a);
-	double t0 = now();
+	return host_with("{\"maxConcurrentTasksPerOwner\":null}", live, ret_agent);
+}
 
-	for (int i = 0; i < count; i++) {
+/* Start, settle, claim the notice, forget. */
+static void do_tasks(errand_host *h, errand_agent a, long count)
+{
+	for (long i = 0; i < count; i++) {
 		errand_task t = start(h, a);
 		errand_text *json = NULL;
 		errand_lease l = 0;
@@ -137,6 +137,15 @@ static void bench_tasks(int live, int count)
 		errand_text_free(json);
 		must(errand_lease_commit(h, l));
 	}
+}
+
+static void bench_tasks(int live, int count)
+{
+	errand_agent a;
+	errand_host *h = host(live, &a);
+	double t0 = now();
+
+	do_tasks(h, a, count);
 	printf("start+settle+claim, %6d live: %8.0f tasks/s\n", live, count / (now() - t0));
 	errand_host_free(h);
 }
@@ -218,6 +227,47 @@ static void bench_fit(int count)
 	       (double)sizeof(text) * count / (now() - t0) / 1e9);
 }
 
+static long resident_kib(void)
+{
+	FILE *f = fopen("/proc/self/statm", "re");
+	long pages = 0;
+
+	if (!f || fscanf(f, "%*d %ld", &pages) != 1)
+		pages = 0;
+	if (f)
+		(void)fclose(f);
+	return pages * 4;
+}
+
+/* Of an owner whose newest 100 ended tasks are kept. */
+static void bench_retention(long count)
+{
+	const long first = count < 100000 ? count / 2 : 100000;
+	errand_agent a;
+	errand_host *h = host_with("{\"maxFinishedTasksPerOwner\":100}", 0, &a);
+	long before;
+
+	do_tasks(h, a, first);
+	before = resident_kib();
+	do_tasks(h, a, count - first);
+	printf("resident after %ld tasks: %ld KiB, after %ld: %ld KiB\n", first, before,
+	       count, resident_kib());
+	errand_host_free(h);
+}
+
+/* As the C library counts it: with its own overhead. */
+static void bench_records(long count)
+{
+	errand_agent a;
+	errand_host *h = host(0, &a);
+	size_t before = mallinfo2().uordblks;
+
+	do_tasks(h, a, count);
+	printf("one settled record:              %8.0f bytes\n",
+	       (double)(mallinfo2().uordblks - before) / (double)count);
+	errand_host_free(h);
+}
+
 int main(int argc, char **argv)
 {
 	int count = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 200000;
@@ -227,5 +277,7 @@ int main(int argc, char **argv)
 	bench_calls(count / 4, 0);
 	bench_calls(count / 4, 1);
 	bench_fit(count);
+	bench_retention(50L * count);
+	bench_records(count / 2);
 	return 0;
 }
