@@ -39,7 +39,8 @@ static struct person {
 	bool is_gone;
 	bool is_asked; /* for a turn, which is not open yet */
 	bool is_being_asked;
-	bool was_aborted, was_moved;
+	bool may_sleep; /* the turn was aborted, or what was taken came back after it */
+	bool was_moved;
 	int wakes; /* since a user's message was delivered */
 } people[N_PEOPLE];
 
@@ -227,6 +228,8 @@ static void end_lease(bool is_delivered)
 		end_of_work(&h, is_delivered);
 	else if (h.has_user && is_delivered)
 		people[h.owner].wakes = 0;
+	else if (errand_agent_state(core.host, people[h.owner].id) == ERRAND_IDLE)
+		people[h.owner].may_sleep = true;
 	rc = is_delivered ? errand_lease_commit(core.host, h.lease)
 			  : errand_lease_return(core.host, h.lease);
 	CHECK(rc == 0 || rc == ERRAND_EGONE);
@@ -357,7 +360,7 @@ static void close_turn(struct person *p)
 
 	CHECK(rc == 0 || rc == ERRAND_ESTATE);
 	if (rc == 0)
-		p->was_aborted = aborts;
+		p->may_sleep = aborts;
 }
 
 static void turn_some(int who)
@@ -515,7 +518,7 @@ static void check_told(const struct fate *f)
 	CHECK(is_told || f->notices == 1);
 }
 
-/* Who has a notice on next-turn and no turn was asked for one, unless the user said no. */
+/* Who is idle with a notice on next-turn was asked for a turn. */
 static void check_asked(const struct person *p)
 {
 	if (p->is_gone || errand_agent_state(core.host, p->id) != ERRAND_IDLE)
@@ -523,7 +526,7 @@ static void check_asked(const struct person *p)
 	if (strstr(inbox(p->id), "{\"target\":\"next-turn\"") &&
 	    strstr(strstr(inbox(p->id), "{\"target\":\"next-turn\""),
 		   "\"form\":\"notice\""))
-		CHECK(p->is_asked || p->was_aborted);
+		CHECK(p->is_asked || p->may_sleep);
 }
 
 static void new_person(int who, const char *session, uint32_t flags, errand_scope s)
