@@ -46,4 +46,4 @@ install: all
 	@[ -z "$$SUDO_UID" ] || chown -R "$$SUDO_UID" $(BUILD)/meson-logs
 
 clean:
-	rm -rf $(BUILD) build-asan build-lint-gcc build-lint-clang build-fuzz
+	rm -rf $(BUILD) build-asan build-lint-gcc build-lint-clang build-fuzz build-tsan
