@@ -39,7 +39,8 @@ int db_transact(struct store *s, int (*fn)(void *ud, struct store *s, struct err
 
 /* ---- schema.c ---- */
 
-/* Bring the tables from the version that they have to @n, one transaction for each step. */
+/* Bring the tables from the version that they have to @n, one transaction for each step; the
+ * folder is locked. */
 int schema_migrate(struct store *s, const char *const *steps, int n, struct err *err);
 extern const char *const schema_steps[STORE_VERSION];
 

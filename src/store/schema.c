@@ -52,19 +52,9 @@ static const char version_1[] =
 
 const char *const schema_steps[STORE_VERSION] = {version_1};
 
-struct step {
-	const char *const *steps;
-	int from;
-};
-
-/* Whoever came first has done it. */
 static int take_step(void *ud, struct store *s, struct err *err)
 {
-	const struct step *step = ud;
-
-	if (db_int(s, "PRAGMA user_version") != step->from)
-		return 0;
-	return db_run(s, step->steps[step->from], err);
+	return db_run(s, ud, err);
 }
 
 int schema_migrate(struct store *s, const char *const *steps, int n, struct err *err)
@@ -75,6 +65,6 @@ int schema_migrate(struct store *s, const char *const *steps, int n, struct err 
 	if (version < 0)
 		return db_failed(s, "read its version", err);
 	for (int from = (int)version; rc == 0 && from < n; from++)
-		rc = db_transact(s, take_step, &(struct step){steps, from}, err);
+		rc = db_transact(s, take_step, (void *)(uintptr_t)steps[from], err);
 	return rc;
 }

@@ -126,6 +126,46 @@ TEST(of_facts_about_one_thing_the_last_is_kept)
 		"{\"fact\":\"agent-gone\",\"agent\":3}\n");
 }
 
+/* The ends in the order of a load. */
+static const char *ends(void)
+{
+	static char tasks[64];
+	const char *line = loaded();
+	size_t n = 0;
+
+	for (; line; line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
+		const char *stop = strchr(line, '\n');
+		const char *end = strstr(line, "\"finishedAt\"");
+
+		if (begins(line, "{\"fact\":\"task\",\"task\":") && end && end < stop)
+			tasks[n++] = line[strlen("{\"fact\":\"task\",\"task\":")];
+	}
+	tasks[n] = 0;
+	return tasks;
+}
+
+TEST(ends_come_in_the_order_in_which_they_came_or_were_told)
+{
+	fresh_store();
+	put_agent(1, "alice");
+	for (int i = 2; i <= 5; i++)
+		put_task(i, 1, "running", 0);
+	put_task(4, 1, "completed", 30);
+	put_task(2, 1, "completed", 20);
+	put_task(3, 1, "completed", 10);
+	must_commit();
+	CHECK_STR(ends(), "423");
+	put_about("told", 4);
+	put_about("reported", 5); /* lives: its place is that of its end */
+	must_commit();
+	CHECK_STR(ends(), "234");
+	put_about("reported", 2);
+	put_about("reported", 4); /* it was told before */
+	put_task(5, 1, "killed", 5);
+	must_commit();
+	CHECK_STR(ends(), "3425");
+}
+
 TEST(any_text_comes_back_as_it_went)
 {
 	static const char fact[] =
