@@ -56,8 +56,11 @@ def test_the_script_of_a_real_agent():
 
 
 def test_a_notice_is_one_block_at_the_end_and_comes_once():
-    with client() as c:
-        tasks = [start(c, "true"), start(c, "false")]
+    with client() as c, tempfile.TemporaryDirectory() as folder:
+        go = os.path.join(folder, "go")
+        tasks = [start(c, "until [ -e %s ]; do sleep 0.01; done" % go) for _ in range(2)]
+        with open(go, "w", encoding="utf-8"):
+            pass
         seen = []
 
         def both():
