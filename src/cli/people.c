@@ -14,7 +14,7 @@
 #include "base/err.h"
 #include "base/limits.h"
 #include "cli/command.h"
-#include "host/link.h"
+#include "host/launch.h"
 #include "run/screen.h"
 
 /* How long a log that is just being begun is waited for at once. */
@@ -46,8 +46,9 @@ static int no_host(const struct asking *a)
 {
 	(void)say(a, "no host runs for this state folder, so there is no task to ask for.",
 		  EXIT_NO_HOST);
-	fprintf(stderr, "`errand daemon` is one. Tasks of an `errand mcp` without a daemon "
-			"are its own\nand end with it; only its agent sees them.\n");
+	fprintf(stderr,
+		"`errand run` starts one. Tasks of an `errand mcp` without a daemon "
+		"are its own\nand end with it; only its agent sees them.\n");
 	return EXIT_NO_HOST;
 }
 
@@ -60,7 +61,8 @@ int people_connect(struct asking *a, const char *state, const char *session)
 	};
 	struct err err = {0};
 
-	switch (link_open(&o, &a->link, &err)) {
+	switch (a->may_start ? launch_link(&o, &a->link, &err)
+			     : link_open(&o, &a->link, &err)) {
 	case LINK_OPEN:
 		return EXIT_DONE;
 	case LINK_NO_SOCKET:

@@ -20,6 +20,7 @@ struct link_options;
 struct asking {
 	const char *command; /* "ls" */
 	struct link *link;
+	bool may_start; /* a daemon, where none runs */
 };
 
 /* EXIT_DONE, or why there is nobody to ask. Then people_leave(), also after a failure. */

@@ -100,7 +100,7 @@ static int start(struct asking *a, const struct buf *params, bool waits)
 static int run(const char *const *values, char *const *args)
 {
 	autobuf struct buf params = BUF_INIT(MAX_REQUEST_LINE);
-	struct asking a = {.command = "run"};
+	struct asking a = {.command = "run", .may_start = true};
 	const char *session = values[SESSION] ? values[SESSION] : getenv("ERRAND_SESSION");
 	struct err err = {0};
 	int64_t timeout_ms = 0;

@@ -167,7 +167,7 @@ static void look_at_host(struct visit *v)
 		look_at_version(v, link_welcome(l));
 		break;
 	case LINK_NO_SOCKET:
-		tell(v, DOCTOR_FINE, "host", "none runs; `errand daemon` is one");
+		tell(v, DOCTOR_FINE, "host", "none runs; `errand run` starts one");
 		break;
 	case LINK_STALE:
 		tell(v, DOCTOR_FINE, "host",

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The command line for people, on a daemon of its own: what it prints, and its exit codes."""
+import argparse
 import contextlib
 import fcntl
 import json
@@ -15,7 +16,7 @@ import termios
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 sys.dont_write_bytecode = True
-from daemon import ERRAND, Daemon, Refused  # noqa: E402
+from daemon import ERRAND, Daemon, Operator, Refused  # noqa: E402
 from mcpclient import alive, run_tests, text_of, wait_for  # noqa: E402
 
 COMMANDS = ["run", "ls", "output", "logs", "wait", "kill", "extend", "sessions", "gc",
@@ -222,6 +223,47 @@ def test_what_a_task_runs_belongs_to_the_tasks_owner():
         equal(tasks(d)[said.strip()]["ownerSession"], "mine")
         trouble = errand(d, "run", "--wait", "%s sessions 2>&1" % ERRAND, code=1)[0]
         assert "may not" in trouble, trouble
+
+
+# ---- the daemon, started on demand ----
+
+@contextlib.contextmanager
+def no_daemon():
+    """A state folder without a host; one that comes is ended with its tasks."""
+    with tempfile.TemporaryDirectory(prefix="errand-test-") as state:
+        nobody = argparse.Namespace(state=state)
+        try:
+            yield nobody
+        finally:
+            with contextlib.suppress(OSError):
+                with Operator(state) as op:
+                    host = op.said["pid"]
+                os.kill(host, signal.SIGTERM)
+                wait_for(lambda: not alive(host), 10)
+
+
+def test_run_starts_a_daemon_that_stays():
+    with no_daemon() as d:
+        equal(run(d, "echo hi; exec sleep 600"), "bash-1")
+        wait_for(lambda: out(d, "logs", "bash-1") == "hi\n", 10)
+        equal([t["status"] for t in tasks(d).values()], ["running"])
+
+
+def test_runs_at_the_same_time_start_one_daemon():
+    with no_daemon() as d:
+        all_of_them = [subprocess.Popen([ERRAND, "run", "true"], env=env_of(d),
+                                        stdout=subprocess.PIPE) for _ in range(5)]
+        said = sorted(p.communicate(timeout=30)[0] for p in all_of_them)
+        equal(said, [b"bash-%d\n" % i for i in range(1, 6)])
+
+
+def test_a_state_folder_that_cannot_be_used_is_said():
+    with tempfile.TemporaryDirectory() as state:
+        os.chmod(state, 0o755)
+        done = subprocess.run([ERRAND, "run", "--state", state, "true"], capture_output=True,
+                              check=False)
+        equal((done.returncode, done.stdout), (1, b""))
+        assert state.encode() in done.stderr and b"chmod 700" in done.stderr, done
 
 
 # ---- ls ----
