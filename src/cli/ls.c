@@ -14,6 +14,7 @@
 #include "cli/command.h"
 #include "cli/people.h"
 #include "cli/table.h"
+#include "host/history.h"
 #include "host/link.h"
 
 /* A task that is silent for so long is said to be. */
@@ -21,12 +22,14 @@
 
 enum {
 	STATE,
+	ALL,
 	JSON,
 	WATCH,
 };
 
 static const struct option_spec options[] = {
 	[STATE] = STATE_OPTION,
+	[ALL] = {"--all", NULL, "also those of the past"},
 	[JSON] = {"--json", NULL, "one JSON object, as errand(1) describes it"},
 	[WATCH] = {"--watch", NULL, "show it again each second"},
 	END_OF_OPTIONS,
@@ -117,62 +120,81 @@ static void add_task(struct table *t, const struct js *task, int64_t wall_ms)
 
 /* ---- the whole ---- */
 
-static void put_table(const struct js *answer, bool is_bounded, struct buf *out)
+static void put_table(const struct js *lists, bool is_bounded, struct buf *out)
 {
-	const struct js *tasks = js_get(answer, "tasks");
+	static const char *const keys[] = {"history", "tasks"};
 	size_t width, height;
 	struct table t;
 
-	if (js_count(tasks) == 0) {
-		buf_adds(out, "no tasks\n");
-		return;
-	}
 	table_init(&t, columns, sizeof(columns) / sizeof(columns[0]));
-	for (size_t i = 0; i < js_count(tasks); i++)
-		add_task(&t, js_at(tasks, i), clock_wall_ms());
+	for (size_t k = 0; k < 2; k++) {
+		const struct js *tasks = js_get(lists, keys[k]);
+
+		for (size_t i = 0; i < js_count(tasks); i++)
+			add_task(&t, js_at(tasks, i), clock_wall_ms());
+	}
 	people_screen(&width, &height);
 	/* With the title, and an empty line at the end. */
-	table_put(&t, width, is_bounded && height > 2 ? height - 2 : SIZE_MAX, out);
+	if (t.n_cells)
+		table_put(&t, width, is_bounded && height > 2 ? height - 2 : SIZE_MAX, out);
+	else
+		buf_adds(out, "no tasks\n");
 	table_release(&t);
 }
 
-static int show(struct asking *a, const char *before, bool is_bounded)
+/* ---- what there is ---- */
+
+/* `{"tasks":[...]}` of the host, if there is one; in front of it, if wanted, the history. */
+static int take_lists(struct asking *a, const char *const *values, struct buf *out)
 {
-	autobuf struct buf out = BUF_INIT(TABLE_MAX);
-	struct js *answer = NULL;
-	int rc = people_ask(a, "errand/list", NULL, &answer);
+	autobuf struct buf tasks = BUF_INIT(MAX_JSON_TEXT);
+	struct err err = {0};
+	int rc = 0;
+
+	if (a->link)
+		rc = link_ask(a->link, "errand/list", "{}", &tasks, &err);
+	else
+		buf_adds(&tasks, "{\"tasks\":[]}");
+	if (rc == 0 && values[ALL]) {
+		buf_adds(out, "{\"history\":");
+		rc = history_put(values[STATE], !a->link, out, &err);
+		buf_addc(out, ',');
+	}
+	if (rc < 0)
+		return people_failed(a, &err);
+	buf_adds(out, buf_text(&tasks) + (out->len > 0));
+	return EXIT_DONE;
+}
+
+static int show(struct asking *a, const char *const *values, const char *before)
+{
+	autobuf struct buf text = BUF_INIT(2 * MAX_JSON_TEXT), out = BUF_INIT(TABLE_MAX);
+	struct js *lists = NULL;
+	struct err err = {0};
+	int rc = take_lists(a, values, &text);
 
 	if (rc != EXIT_DONE)
 		return rc;
+	if (values[JSON]) {
+		printf("%s\n", buf_text(&text));
+		return EXIT_DONE;
+	}
+	if (js_parse(buf_text(&text), text.len, &lists, &err) < 0)
+		return people_failed(a, &err);
 	buf_adds(&out, before);
-	put_table(answer, is_bounded, &out);
-	js_free(answer);
+	put_table(lists, values[WATCH] != NULL, &out);
+	js_free(lists);
 	(void)fwrite(out.data, 1, out.len, stdout);
 	return fflush(stdout) == 0 ? EXIT_DONE : EXIT_FAILED;
 }
 
-static int show_json(struct asking *a)
-{
-	autobuf struct buf out = BUF_INIT(MAX_JSON_TEXT);
-	struct err err = {0};
-
-	if (link_ask(a->link, "errand/list", "{}", &out, &err) < 0)
-		return people_failed(a, &err);
-	printf("%s\n", buf_text(&out));
-	return EXIT_DONE;
-}
-
-static int show_again(struct asking *a)
+static int show_again(struct asking *a, const char *const *values)
 {
 	static const struct timespec second = {.tv_sec = 1};
 	int rc;
 
-	if (!isatty(STDOUT_FILENO)) {
-		fprintf(stderr, "errand ls: --watch needs a terminal\n");
-		return EXIT_USAGE;
-	}
 	/* From the top, on an empty screen. */
-	while ((rc = show(a, "\033[H\033[2J", true)) == EXIT_DONE)
+	while ((rc = show(a, values, "\033[H\033[2J")) == EXIT_DONE)
 		(void)nanosleep(&second, NULL);
 	return rc;
 }
@@ -180,15 +202,18 @@ static int show_again(struct asking *a)
 static int run(const char *const *values, char *const *args)
 {
 	struct asking a = {.command = "ls"};
-	int rc = people_connect(&a, values[STATE], NULL);
+	int rc;
 
 	(void)args;
-	if (rc == EXIT_DONE && values[JSON])
-		rc = show_json(&a);
-	else if (rc == EXIT_DONE && values[WATCH])
-		rc = show_again(&a);
-	else if (rc == EXIT_DONE)
-		rc = show(&a, "", false);
+	if (values[WATCH] && (values[JSON] || !isatty(STDOUT_FILENO))) {
+		fprintf(stderr, "errand ls: --watch needs a terminal, and shows no JSON\n");
+		return EXIT_USAGE;
+	}
+	rc = people_connect(&a, values[STATE], NULL);
+	if (rc == EXIT_NO_HOST && values[ALL])
+		rc = EXIT_DONE; /* what has been is known without one */
+	if (rc == EXIT_DONE)
+		rc = values[WATCH] ? show_again(&a, values) : show(&a, values, "");
 	people_leave(&a);
 	return rc;
 }

@@ -147,9 +147,10 @@ int owners_agent(struct owners *o, const char *name, size_t len, int64_t mono_ms
 	struct owner *w = NULL;
 	int rc = get(o, name, len, mono_ms, &w, err);
 
-	if (rc == 0)
-		*ret = w->agent;
-	return rc;
+	if (!w)
+		return rc;
+	*ret = w->agent;
+	return 0;
 }
 
 int owners_enter(struct owners *o, const char *name, size_t len, int64_t mono_ms,
@@ -158,7 +159,7 @@ int owners_enter(struct owners *o, const char *name, size_t len, int64_t mono_ms
 	struct owner *w = NULL;
 	int rc = get(o, name, len, mono_ms, &w, err);
 
-	if (rc < 0)
+	if (!w)
 		return rc;
 	w->clients++;
 	touch(o, w, mono_ms);

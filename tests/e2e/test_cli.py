@@ -318,6 +318,17 @@ def test_the_cpu_time_of_a_live_task_counts_its_children():
         equal(tasks(d)["bash-1"]["now"]["processes"], 2)
 
 
+def test_all_is_the_past_too_and_needs_no_host():
+    with Daemon() as d:
+        run(d, "true")
+        lists = json.loads(out(d, "ls", "--all", "--json"))
+        equal([t["id"] for t in lists["history"] + lists["tasks"]], ["bash-1"])
+    with tempfile.TemporaryDirectory() as state:
+        d = argparse.Namespace(state=state)
+        equal(json.loads(out(d, "ls", "--all", "--json")), {"history": [], "tasks": []})
+        equal(out(d, "ls", "--all"), "no tasks\n")
+
+
 def test_watch_needs_a_terminal_and_shows_the_list_again():
     with Daemon() as d:
         run(d, "sleep 600")
