@@ -350,6 +350,13 @@ static void begin_step(struct person *p)
 	CHECK(rc == 0 || rc == ERRAND_ESTATE);
 }
 
+static bool has_notice_of_turn(const struct person *p)
+{
+	const char *at = strstr(inbox(p->id), "{\"target\":\"next-turn\"");
+
+	return at && strstr(at, "\"form\":\"notice\"");
+}
+
 static void close_turn(struct person *p)
 {
 	bool aborts = roll(2) != 0;
@@ -359,8 +366,12 @@ static void close_turn(struct person *p)
 				   ERRAND_NUL, NULL);
 
 	CHECK(rc == 0 || rc == ERRAND_ESTATE);
-	if (rc == 0)
-		p->may_sleep = aborts;
+	if (rc != 0)
+		return;
+	p->may_sleep = aborts;
+	/* The next run asks for a turn; what comes due before that goes along. */
+	if (!aborts && has_notice_of_turn(p))
+		p->is_being_asked = true;
 }
 
 static void turn_some(int who)
@@ -523,9 +534,7 @@ static void check_asked(const struct person *p)
 {
 	if (p->is_gone || errand_agent_state(core.host, p->id) != ERRAND_IDLE)
 		return;
-	if (strstr(inbox(p->id), "{\"target\":\"next-turn\"") &&
-	    strstr(strstr(inbox(p->id), "{\"target\":\"next-turn\""),
-		   "\"form\":\"notice\""))
+	if (has_notice_of_turn(p))
 		CHECK(p->is_asked || p->may_sleep);
 }
 
