@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "host/internal.h"
+#include "host/journal.h"
 #include "mcp/mcp.h"
 #include "transport/transport.h"
 
@@ -25,6 +26,8 @@ static void client_free(struct client *c)
 
 	if (c->door)
 		c->door->close(c);
+	if (h->journal)
+		journal_client_gone(h->journal, c->hello.nonce);
 	if (c->transport)
 		c->transport->type->close(c->transport);
 	list_del(&c->node);
@@ -167,7 +170,7 @@ void clients_tick(struct host *h, int64_t mono_ms)
 const struct run_context *client_context(void *host, errand_call call)
 {
 	struct host *h = host;
-	const struct client *c = mcp_caller(h->server, call);
+	const struct client *c = mcp_caller(h->server, call, NULL);
 
 	if (!c)
 		c = map_get(&h->callers, call);

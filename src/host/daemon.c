@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,11 +17,9 @@
 #include "base/limits.h"
 #include "host/host.h"
 #include "host/internal.h"
+#include "host/journal.h"
 #include "run/run.h"
 #include "transport/unixsocket.h"
-
-/* Of a log that is a file: then it begins anew. */
-#define MAX_LOG MIB(1)
 
 struct daemon {
 	struct host host; /* first: a struct host of ours is one of these */
@@ -33,21 +32,6 @@ struct daemon {
 static struct daemon *daemon_of(struct host *h)
 {
 	return (struct daemon *)(void *)h;
-}
-
-static void bound_log(void)
-{
-	struct stat st;
-
-	if (fstat(STDERR_FILENO, &st) == 0 && S_ISREG(st.st_mode) &&
-	    st.st_size > (off_t)MAX_LOG && ftruncate(STDERR_FILENO, 0) < 0)
-		return;
-}
-
-static void say(const char *text)
-{
-	bound_log();
-	fprintf(stderr, "errand: %s\n", text);
 }
 
 /* ---- clients ---- */
@@ -92,7 +76,7 @@ static bool has_socket(const struct daemon *d)
 	       S_ISSOCK(st.st_mode);
 }
 
-/* Something was removed. Without its folder a host is nobody's. */
+/* Something was removed. Without its folder a host is nobody's, and so are its tasks. */
 static void on_watch(uv_poll_t *p, int status, int events)
 {
 	struct daemon *d = p->data;
@@ -105,7 +89,8 @@ static void on_watch(uv_poll_t *p, int status, int events)
 		;
 	if (has_socket(d) || listen_again(d, &err) == 0)
 		return;
-	say(err.msg);
+	host_say(err.msg);
+	run_leave(d->host.run);
 	host_leave(&d->host);
 }
 
@@ -162,14 +147,16 @@ static int start(struct daemon *d, const char *state, struct err *err)
 	struct host *h = &d->host;
 	int rc = config_read(&h->config, environ, err);
 
+	h->owners.grace_ms = h->config.grace_s * 1000;
+	h->owners.keep_ms = h->config.keep_for_s * 1000;
 	if (rc == 0)
 		rc = state_open(&h->state, state, err);
+	if (rc == 0)
+		rc = journal_new(h, &h->journal, err);
 	if (rc == 0)
 		rc = host_start(h, err);
 	if (rc < 0)
 		return rc;
-	h->owners.grace_ms = h->config.grace_s * 1000;
-	h->owners.keep_ms = h->config.keep_for_s * 1000;
 	rc = watch_folder(d, err);
 	return rc < 0 ? rc : listen_again(d, err);
 }
@@ -197,9 +184,11 @@ int host_serve_daemon(const char *state)
 	int rc = host_init(&d.host, &daemon_type, &err);
 
 	if (rc < 0) {
-		say(err.msg);
+		host_say(err.msg);
 		return 1;
 	}
+	(void)setenv("UV_THREADPOOL_SIZE", "1",
+		     0); /* one commit at a time is all it does */
 	rc = start(&d, state, &err);
 	if (rc == 0 && chdir("/") < 0)
 		rc = err_sys(&err, errno, "cannot go to /");
@@ -207,10 +196,10 @@ int host_serve_daemon(const char *state)
 		host_turn(&d.host);
 		(void)uv_run(&d.host.loop, UV_RUN_DEFAULT);
 	} else {
-		say(err.msg);
+		host_say(err.msg);
 	}
 	stop(&d);
 	if (rc == 0)
-		return 0;
+		return d.host.exit_code;
 	return rc == -ERR_ARG ? 2 : 1;
 }

@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "base/limits.h"
 #include "host/internal.h"
+#include "host/journal.h"
 #include "mcp/mcp.h"
 #include "run/bash.h"
 #include "transport/transport.h"
@@ -172,6 +173,8 @@ static void acked(struct client *c, uint64_t number)
 	map_del(&c->unacked, number);
 	if (token)
 		mcp_sent(c->mcp, token);
+	if (c->host->journal)
+		journal_answered(c->host->journal, c->hello.nonce, number);
 }
 
 static void numbered_line(struct client *c, const char *line, size_t len)

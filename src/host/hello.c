@@ -255,15 +255,13 @@ int welcome_read(const char *line, size_t len, struct welcome *ret, struct err *
 	const struct js *w;
 	const char *why;
 	double pid = 0;
-	int rc = 0;
+	int rc = js_parse(line, len, &root, NULL);
 
-	if (js_parse(line, len, &root, NULL) < 0)
-		return err_set(err, ERR_FORMAT, "it does not speak as a host of errand");
 	w = js_get(root, "errand");
 	why = js_string(js_get(w, "error"), NULL);
 	if (why)
 		rc = err_set(err, ERR_STATE, "%s", why);
-	else if (!get_number(w, "pid", 1, 1e9, &pid) ||
+	else if (rc < 0 || !get_number(w, "pid", 1, 1e9, &pid) ||
 		 !get_text(w, "version", ret->version, sizeof(ret->version)))
 		rc = err_set(err, ERR_FORMAT, "it does not speak as a host of errand");
 	ret->pid = (pid_t)pid;

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -12,9 +14,13 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "host/ident.h"
+#include "host/journal.h"
 #include "mcp/mcp.h"
 #include "run/bash.h"
 #include "run/run.h"
+
+/* Clients of a daemon that has died are back within seconds. */
+#define COME_BACK_MS 60000
 
 static const int signals[HOST_SIGNALS] = {SIGINT, SIGTERM, SIGHUP};
 
@@ -31,6 +37,9 @@ static int64_t next_deadline(struct host *h)
 {
 	int64_t due = earlier(errand_next_deadline(h->core), run_deadline(h->run));
 
+	if (h->journal)
+		due = earlier(due, journal_deadline(h->journal));
+	due = earlier(due, h->give_up_ms);
 	due = earlier(due, clients_deadline(h));
 	due = earlier(due, owners_deadline(&h->owners));
 	return earlier(due, h->type->deadline(h));
@@ -57,33 +66,74 @@ static bool has_work(const struct host *h)
 	return errand_next_deadline(h->core) == INT64_MIN;
 }
 
-/* Work, answer, and only then spawn. */
+static bool is_leaving(struct host *h)
+{
+	return atomic_load(&h->is_leaving);
+}
+
+static bool is_durable(struct host *h)
+{
+	return !h->journal || journal_sync(h->journal);
+}
+
+/*
+ * All that has happened is durable: it may be told, and begun. A host that remembers begins
+ * first: a start that was told would else be lost if it dies in between. One that does not
+ * tells first, and begins nothing for a client that has just turned out to be gone.
+ */
+static void let_out(struct host *h)
+{
+	if (h->journal)
+		run_flush(h->run);
+	clients_flush(h);
+	if (is_leaving(h))
+		return;
+	clients_reap(h);
+	if (!h->journal && !has_work(h))
+		run_flush(h->run);
+}
+
 static void work(struct host *h)
 {
 	while (errand_run(h->core, clock_mono_ms(), clock_wall_ms(), 0) > 0)
 		;
 	clients_farewell(h);
-	clients_flush(h);
-	if (atomic_load(&h->is_leaving))
-		return;
-	clients_reap(h);
-	/* Nothing is begun for a client that has just turned out to be gone. */
-	if (!has_work(h))
-		run_flush(h->run);
 }
 
+/*
+ * Work, make it durable, answer, and only then spawn. While a commit is under way there is no
+ * turn: what comes meanwhile waits for it, and is committed together.
+ */
 void host_turn(struct host *h)
 {
-	if (h->is_turning)
-		return; /* the one that is under way sees to it */
+	bool is_open = !h->is_turning && !(h->journal && journal_is_busy(h->journal));
+
+	if (!is_open)
+		return; /* the turn or the commit that is under way sees to it */
 	h->is_turning = true;
 	do {
-		if (!atomic_load(&h->is_leaving))
+		if (!is_leaving(h))
 			work(h);
-	} while (has_work(h) && !atomic_load(&h->is_leaving));
+		is_open = !is_leaving(h) && is_durable(h);
+		if (is_open)
+			let_out(h);
+	} while (is_open && has_work(h));
 	h->is_turning = false;
-	if (!atomic_load(&h->is_leaving))
+	if (!is_leaving(h))
 		arm(h);
+}
+
+/* What came meanwhile, an operator's kill or an acknowledgement, has its own commit first. */
+void host_durable(struct host *h)
+{
+	if (is_leaving(h))
+		return;
+	h->is_turning = true;
+	if (is_durable(h))
+		let_out(h);
+	h->is_turning = false;
+	host_turn(h);
+	arm(h);
 }
 
 static void on_timer(uv_timer_t *t)
@@ -96,6 +146,12 @@ static void on_timer(uv_timer_t *t)
 		run_turn(h->run, now);
 	clients_tick(h, now);
 	owners_tick(&h->owners, now);
+	if (h->journal)
+		journal_tick(h->journal, now);
+	if (h->give_up_ms <= now) {
+		h->give_up_ms = INT64_MAX;
+		bash_give_up(h->bash);
+	}
 	h->type->tick(h, now);
 	host_turn(h);
 }
@@ -108,6 +164,12 @@ static void on_run(uv_poll_t *p, int status, int events)
 	(void)events;
 	run_turn(h->run, clock_mono_ms());
 	host_turn(h);
+}
+
+void host_fail(struct host *h)
+{
+	h->exit_code = 1;
+	host_leave(h);
 }
 
 void host_leave(struct host *h)
@@ -124,9 +186,28 @@ static void on_signal(uv_signal_t *s, int number)
 
 /* ---- what the core and the producers ask for ---- */
 
+/* Of a log that is a file: then it begins anew. */
+#define MAX_LOG MIB(1)
+
+static void bound_log(void)
+{
+	struct stat st;
+
+	if (fstat(STDERR_FILENO, &st) == 0 && S_ISREG(st.st_mode) &&
+	    st.st_size > (off_t)MAX_LOG && ftruncate(STDERR_FILENO, 0) < 0)
+		return;
+}
+
+void host_say(const char *text)
+{
+	bound_log();
+	fprintf(stderr, "errand: %s\n", text);
+}
+
 static void warn(void *ud, const char *text, size_t len)
 {
 	(void)ud;
+	bound_log();
 	fprintf(stderr, "errand: %.*s\n", (int)len, text);
 }
 
@@ -141,6 +222,14 @@ static void message_id(void *ud, errand_sink *out)
 
 /* ---- start-up ---- */
 
+/* In what the core or the producers say, for an operator. */
+static int refused(struct err *err, const char *what, errand_error *e)
+{
+	(void)err_set(err, ERR_STATE, "%s: %.200s", what, errand_error_message(e, NULL));
+	errand_error_free(e);
+	return -ERR_STATE;
+}
+
 static int start_core(struct host *h, struct err *err)
 {
 	struct errand_host_options o = {
@@ -148,12 +237,11 @@ static int start_core(struct host *h, struct err *err)
 		.abi = ERRAND_ABI,
 		.warn = warn,
 		.message_id = message_id,
+		.journal = h->journal ? journal_fact : NULL,
 		.ud = h,
 	};
 	char config[128], live[32] = "null";
 	errand_error *e = NULL;
-	errand_reg reg;
-	int rc;
 
 	if (h->config.live_tasks > 0)
 		(void)snprintf(live, sizeof(live), "%lld", (long long)h->config.live_tasks);
@@ -163,20 +251,8 @@ static int start_core(struct host *h, struct err *err)
 		"\"unownedAccess\":\"operator\"}",
 		live, (long long)h->config.finished_tasks);
 	o.config_json = (errand_str){config, ERRAND_NUL};
-	rc = errand_host_new(&o, &h->core, &e);
-	if (rc == 0) {
-		(void)snprintf(config, sizeof(config),
-			       "{\"waitTimeoutMs\":%lld,\"maxWaitTimeoutMs\":%lld}",
-			       (long long)h->config.wait_default_ms,
-			       (long long)h->config.wait_max_ms);
-		rc = errand_mount(h->core, 0, config, ERRAND_NUL, &reg, &e);
-	}
-	if (rc < 0) {
-		(void)err_set(err, ERR_STATE, "cannot start: %.200s",
-			      errand_error_message(e, NULL));
-		errand_error_free(e);
-		return -ERR_STATE;
-	}
+	if (errand_host_new(&o, &h->core, &e) < 0)
+		return refused(err, "cannot start", e);
 	h->owners.host = h->core;
 	return 0;
 }
@@ -191,23 +267,38 @@ static int start_bash(struct host *h, struct err *err)
 		.log_tail = (uint64_t)h->config.log_tail,
 		.withheld = (const char *const *)h->config.withheld,
 		.context = client_context,
+		.started = h->journal ? journal_started : NULL,
+		.ended = h->journal ? journal_ended : NULL,
+		.promised = h->journal ? journal_promised : NULL,
+		.known = h->journal ? journal_known : NULL,
 		.ud = h,
 	};
 	autofree char *shim = ident_shim(err);
-	errand_error *e = NULL;
 	int rc;
 
 	if (!shim)
 		return -ERR_NOT_FOUND;
 	rc = run_new(h->state.path, shim, &h->run, err);
-	if (rc < 0)
-		return rc;
-	if (bash_install(h->core, h->run, &c, &h->bash, &e) < 0) {
-		(void)err_set(err, ERR_STATE, "cannot offer bash: %.200s",
-			      errand_error_message(e, NULL));
-		errand_error_free(e);
-		return -ERR_STATE;
-	}
+	if (rc == 0)
+		h->bash = bash_new(h->core, h->run, &c);
+	return rc;
+}
+
+/* The tools, behind what was restored. */
+static int offer_tools(struct host *h, struct err *err)
+{
+	char config[128];
+	errand_error *e = NULL;
+	errand_reg reg;
+
+	(void)snprintf(config, sizeof(config),
+		       "{\"waitTimeoutMs\":%lld,\"maxWaitTimeoutMs\":%lld}",
+		       (long long)h->config.wait_default_ms,
+		       (long long)h->config.wait_max_ms);
+	if (errand_mount(h->core, 0, config, ERRAND_NUL, &reg, &e) < 0)
+		return refused(err, "cannot start", e);
+	if (bash_offer(h->bash, &e) < 0)
+		return refused(err, "cannot offer bash", e);
 	return 0;
 }
 
@@ -263,8 +354,16 @@ int host_start(struct host *h, struct err *err)
 	rc = start_core(h, err);
 	if (rc == 0)
 		rc = start_bash(h, err);
+	if (rc == 0 && h->journal)
+		rc = journal_restore(h->journal, err);
+	if (rc == 0)
+		rc = offer_tools(h, err);
 	if (rc == 0)
 		rc = start_mcp(h, err);
+	if (rc == 0 && h->journal) {
+		journal_enter_owners(h->journal);
+		h->give_up_ms = clock_mono_ms() + COME_BACK_MS;
+	}
 	return rc < 0 ? rc : watch_run(h, err);
 }
 
@@ -273,7 +372,7 @@ int host_operator(struct host *h, errand_agent *ret, struct err *err)
 	struct errand_agent_options o = {
 		.size = sizeof(o),
 		.flags = ERRAND_AGENT_OPERATOR | ERRAND_AGENT_UNREGISTERED,
-		.session = {"~operator", ERRAND_NUL},
+		.session = {HOST_OPERATOR, ERRAND_NUL},
 	};
 	errand_error *e = NULL;
 
@@ -313,7 +412,7 @@ int host_init(struct host *h, const struct host_type *type, struct err *err)
 	if (rc < 0)
 		return err_sys(err, -rc, "no event loop");
 	h->type = type;
-	h->armed_ms = INT64_MAX;
+	h->armed_ms = h->give_up_ms = INT64_MAX;
 	h->began_ms = clock_wall_ms();
 	h->state = (struct state)STATE_NONE;
 	list_init(&h->clients);
@@ -342,10 +441,13 @@ void host_finish(struct host *h)
 {
 	atomic_store(&h->is_leaving, true);
 	/* The tasks first: it may be all that there is time for. */
-	if (h->run)
+	if (h->run && h->journal)
+		run_let_go(h->run);
+	else if (h->run)
 		run_leave(h->run);
 	clients_free(h);
 	close_loop(h);
+	journal_free(h->journal);
 	errand_host_free(h->core);
 	mcp_server_free(h->server);
 	bash_free(h->bash);

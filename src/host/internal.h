@@ -12,6 +12,7 @@
  *      client.c     one client, from its connection to its end
  *      door_*.c     how a client's lines are taken: MCP, a hello, an operator's requests
  *      owners.c     names and agents
+ *      journal.c    what must not be forgotten, into the store and back
  *
  * All of it is driven by host_turn(): the core runs until it has nothing to do, replies leave,
  * and only then are new processes spawned. So an id is on its way before its process is.
@@ -34,8 +35,11 @@
 struct client;
 struct err;
 struct host;
+struct journal;
 
 #define HOST_SIGNALS 3
+/* The session of the agent of all operators. */
+#define HOST_OPERATOR "~operator"
 
 /* What an embedded host and a daemon do differently. */
 struct host_type {
@@ -53,14 +57,17 @@ struct host {
 	uv_signal_t signals[HOST_SIGNALS];
 	bool is_polling_run, is_turning;
 	atomic_bool is_leaving;
-	int64_t armed_ms; /* INT64_MAX: the timer is off */
-	int64_t began_ms; /* wall */
+	int exit_code;
+	int64_t armed_ms;   /* INT64_MAX: the timer is off */
+	int64_t began_ms;   /* wall */
+	int64_t give_up_ms; /* on clients of the host before us that do not come back */
 
 	struct config config;
 	struct state state;
 	errand_host *core;
 	struct owners owners;
-	errand_agent operator; /* 0: not needed yet */
+	struct journal *journal; /* NULL: what happens is not kept */
+	errand_agent operator;   /* 0: not needed yet */
 	struct run *run;
 	struct bash *bash;
 	struct mcp_server *server;
@@ -76,6 +83,12 @@ int host_init(struct host *h, const struct host_type *type, struct err *err);
 int host_start(struct host *h, struct err *err);
 void host_finish(struct host *h);
 void host_turn(struct host *h);
+/* What was to be kept is. */
+void host_durable(struct host *h);
+/* A line for whoever runs the host. */
+void host_say(const char *text);
+/* Leave, and not in good order. */
+void host_fail(struct host *h);
 /* End the loop; nothing is begun any more. */
 void host_leave(struct host *h);
 /* The agent of all operators. */

@@ -133,8 +133,11 @@ static enum link_state greet(struct link *l, const struct link_options *o, struc
 	const char *line;
 	size_t len;
 
-	if (say_hello(l, o, err) < 0 || read_line(l, &line, &len, err) < 0)
+	if (say_hello(l, o, err) < 0)
 		return LINK_BROKEN;
+	/* A socket outlives its killed host for a moment, in a shim that is just being born. */
+	if (read_line(l, &line, &len, err) < 0)
+		return err->errnum == ECONNRESET ? LINK_STALE : LINK_BROKEN;
 	switch (-welcome_read(line, len, &l->welcome, err)) {
 	case 0:
 		return LINK_OPEN;
@@ -223,8 +226,10 @@ static int take_answer(const char *line, size_t len, uint64_t *ret_number,
 	double number;
 	int rc;
 
-	if (js_parse(line, len, &root, NULL) < 0)
+	if (js_parse(line, len, &root, NULL) < 0) {
+		js_free(root);
 		return err_set(err, ERR_FORMAT, "the host's answer is not JSON");
+	}
 	number = js_number(js_get(root, "id"));
 	*ret_number = number >= 1 && number <= 1e9 ? (uint64_t)number : 0;
 	result = js_member(all, "result");

@@ -189,8 +189,8 @@ static void kill_task(struct ask *a)
 	errand_error *e = NULL;
 	int requested = 0;
 	size_t len, reason_len = 0;
-	const char *id = ask_string(a, "id", &len);
 	const char *reason = js_string(js_get(a->params, "reason"), &reason_len);
+	const char *id = ask_string(a, "id", &len); /* the last: it may end the ask */
 
 	if (!id)
 		return;

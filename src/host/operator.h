@@ -47,5 +47,5 @@ void ask_done(struct ask *a);
 void ask_fail(struct ask *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* With the text of @e, which is freed. */
 void ask_refused(struct ask *a, errand_error *e);
-/* The string @key of the params; NULL: the ask has been failed. */
+/* The string @key of the params; NULL: the ask has been failed, and is gone. */
 const char *ask_string(struct ask *a, const char *key, size_t *ret_len);

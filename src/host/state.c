@@ -11,6 +11,7 @@
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -19,6 +20,8 @@
 
 #define LOCK "host.lock"
 #define TASKS "tasks"
+#define LOCK_PATIENCE_MS 1000
+#define LOCK_PAUSE_MS 10
 
 static char *join(const char *a, const char *b)
 {
@@ -260,6 +263,19 @@ static int refuse_second(int fd, const char *path, struct err *err)
 		       "another host (pid %s) has the state folder '%.100s'", text, path);
 }
 
+/* A shim that a killed host was just giving birth to holds what it has inherited, for a moment. */
+static bool take_lock(int fd)
+{
+	struct timespec pause = {.tv_nsec = LOCK_PAUSE_MS * 1000000};
+
+	for (int ms = 0; ms < LOCK_PATIENCE_MS; ms += LOCK_PAUSE_MS) {
+		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+			return true;
+		(void)nanosleep(&pause, NULL);
+	}
+	return false;
+}
+
 static int lock_all(struct state *s, struct err *err)
 {
 	char text[16];
@@ -269,7 +285,7 @@ static int lock_all(struct state *s, struct err *err)
 			    0600);
 	if (s->lock_fd < 0)
 		return err_sys(err, errno, "cannot open '%s/%s'", s->path, LOCK);
-	if (flock(s->lock_fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+	if (!take_lock(s->lock_fd))
 		return refuse_second(s->lock_fd, s->path, err);
 	if (ftruncate(s->lock_fd, 0) < 0 || pwrite(s->lock_fd, text, (size_t)n, 0) != n)
 		return err_sys(err, errno, "cannot write '%s/%s'", s->path, LOCK);

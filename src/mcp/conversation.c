@@ -217,10 +217,12 @@ bool mcp_is_initialized(const struct mcp *m)
 	return m->is_initialized;
 }
 
-void *mcp_caller(const struct mcp_server *s, errand_call call)
+void *mcp_caller(const struct mcp_server *s, errand_call call, uint64_t *ret_tag)
 {
 	const struct call *c = map_get(&s->calls, call);
 
+	if (c && ret_tag)
+		*ret_tag = c->tag;
 	return c ? c->mcp->ud : NULL;
 }
 

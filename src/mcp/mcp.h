@@ -76,8 +76,9 @@ void mcp_line(struct mcp *m, const char *line, size_t len, uint64_t tag, int64_t
 void mcp_line_too_long(struct mcp *m, uint64_t tag);
 /* Has a handshake taken place, so that a new conversation would need it again? */
 bool mcp_is_initialized(const struct mcp *m);
-/* The ud of the conversation that @call came from; NULL: it is gone, or was none. */
-void *mcp_caller(const struct mcp_server *s, errand_call call);
+/* The ud of the conversation that @call came from, and the tag of its line (@ret_tag may be
+ * NULL); NULL: it is gone, or was none. */
+void *mcp_caller(const struct mcp_server *s, errand_call call, uint64_t *ret_tag);
 
 void mcp_sent(struct mcp *m, uint64_t token);
 void mcp_unsent(struct mcp *m, uint64_t token);

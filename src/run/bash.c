@@ -2,6 +2,7 @@
 /* bash.c - the tool: from a call to a task, and from its end to an answer. */
 #include "run/bash.h"
 
+#include "base/err.h"
 #include "base/limits.h"
 #include "base/mem.h"
 #include "run/bash_internal.h"
@@ -165,8 +166,17 @@ static void wait_for(struct bash *b, const struct errand_frame_view *v, errand_f
 
 /* ---- a call ---- */
 
-static void run_checked(struct bash *b, const struct errand_frame_view *v, errand_frame f,
-			const struct bash_request *request)
+static void respond(struct bash *b, const struct errand_frame_view *v, errand_frame f,
+		    bool is_background, const char *id, size_t len)
+{
+	if (is_background)
+		answer_background(b->host, f, id, len);
+	else
+		wait_for(b, v, f, id, len);
+}
+
+static void start_checked(struct bash *b, const struct errand_frame_view *v, errand_frame f,
+			  const struct bash_request *request)
 {
 	const struct run_context *client = b->config.context(b->config.ud, v->call);
 	errand_error *e = NULL;
@@ -185,11 +195,41 @@ static void run_checked(struct bash *b, const struct errand_frame_view *v, erran
 		return;
 	}
 	text = errand_text_data(id, &len);
-	if (request->is_background)
-		answer_background(b->host, f, text, len);
-	else
-		wait_for(b, v, f, text, len);
+	if (b->config.promised)
+		b->config.promised(b->config.ud, v->call, text);
+	respond(b, v, f, request->is_background, text, len);
 	errand_text_free(id);
+}
+
+/* The request has come to a host that died before it began. False: it cannot begin, and that has
+ * been said. */
+static bool begin_again(struct bash *b, const struct errand_frame_view *v, errand_frame f,
+			const struct bash_request *request, const char *id)
+{
+	const struct run_context *client = b->config.context(b->config.ud, v->call);
+	struct bash_task *t = bash_find(b, id, strlen(id));
+	struct err err = {0};
+
+	if (!t || !t->is_unborn || !client)
+		return true;
+	if (bash_begin(t, client, request, &err) < 0) {
+		fail_with(b->host, f, errand_error_new(NULL, NULL, err.msg, ERRAND_NUL));
+		return false;
+	}
+	return true;
+}
+
+static void run_checked(struct bash *b, const struct errand_frame_view *v, errand_frame f,
+			const struct bash_request *request)
+{
+	const char *id = b->config.known ? b->config.known(b->config.ud, v->call) : NULL;
+
+	if (id && !begin_again(b, v, f, request, id))
+		return;
+	if (id)
+		respond(b, v, f, request->is_background, id, strlen(id));
+	else
+		start_checked(b, v, f, request);
 }
 
 static void bash_exec(void *ud, errand_host *h, errand_frame f,
@@ -237,7 +277,7 @@ void bash_free(struct bash *b)
 	mem_free(NULL, b);
 }
 
-static struct bash *bash_new(errand_host *h, struct run *r, const struct bash_config *c)
+struct bash *bash_new(errand_host *h, struct run *r, const struct bash_config *c)
 {
 	struct bash *b = mem_new(NULL, sizeof(*b));
 	char text[24];
@@ -258,10 +298,8 @@ static struct bash *bash_new(errand_host *h, struct run *r, const struct bash_co
 	return b;
 }
 
-int bash_install(errand_host *h, struct run *r, const struct bash_config *c,
-		 struct bash **ret, errand_error **ret_err)
+int bash_offer(struct bash *b, errand_error **ret_err)
 {
-	struct bash *b = bash_new(h, r, c);
 	struct errand_tool tool = {
 		.size = sizeof(tool),
 		.name = {"bash", 4},
@@ -273,7 +311,15 @@ int bash_install(errand_host *h, struct run *r, const struct bash_config *c,
 		.ud = b,
 	};
 	errand_reg reg;
-	int rc = errand_tool_add(h, 0, &tool, &reg, ret_err);
+
+	return errand_tool_add(b->host, 0, &tool, &reg, ret_err);
+}
+
+int bash_install(errand_host *h, struct run *r, const struct bash_config *c,
+		 struct bash **ret, errand_error **ret_err)
+{
+	struct bash *b = bash_new(h, r, c);
+	int rc = bash_offer(b, ret_err);
 
 	if (rc < 0)
 		bash_free(b);

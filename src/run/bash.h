@@ -25,9 +25,29 @@ struct bash_config {
 	const char *const *withheld;
 	/* What the client that made @call hands on. Valid until the next call; NULL: it is gone. */
 	const struct run_context *(*context)(void *ud, errand_call call);
+	/* For a host that remembers; each may be NULL. A task is to run in the run folder @uid; */
+	void (*started)(void *ud, errand_task task, const char *uid);
+	/* it has ended, and its folder holds so many bytes; */
+	void (*ended)(void *ud, errand_task task, const char *uid, int64_t bytes);
+	/* it was @call that has started task @id; */
+	void (*promised)(void *ud, errand_call call, const char *id);
+	/* the id of a task that this same request has started before a host died; NULL: none.
+	 * Then it is not started again. */
+	const char *(*known)(void *ud, errand_call call);
 	void *ud;
 };
 
+/* Made, and offered as a tool of @h; what is between the two is for bash_adopt(). */
+struct bash *bash_new(errand_host *h, struct run *r, const struct bash_config *c);
+int bash_offer(struct bash *b, errand_error **ret_err);
+/* [in errand_restore] Take over task @task of a dead host, which ran in @uid; @record is what
+ * errand_restore() says about it. */
+int bash_adopt(struct bash *b, errand_task task, const char *record, size_t len,
+	       const char *uid, struct errand_producer *ret, errand_error *e);
+/* What a host had promised and died before it began waits for the same request to come again;
+ * it has not, and will not. */
+void bash_give_up(struct bash *b);
+/* bash_new() and bash_offer(). */
 int bash_install(errand_host *h, struct run *r, const struct bash_config *c,
 		 struct bash **ret, errand_error **ret_err);
 /* A command to be run, checked. Strings are borrowed. */

@@ -39,6 +39,8 @@ struct bash_task {
 	uint64_t
 		equal; /* the number of one with the same, older and live when it began; or 0 */
 	bool is_ended;
+	bool is_adopted; /* of a dead host */
+	bool is_unborn;  /* which had promised it, and did not come to it */
 	struct run_end end;
 	/* Only during the start. */
 	const struct run_spec *spec;
@@ -55,6 +57,10 @@ int bash_outcome(const struct run_end *end, struct buf *ret_detail);
 bool bash_is_incomplete(const struct run_end *end);
 int bash_render(void *ud, const char *in_json, size_t len, errand_sink *out,
 		errand_error *e);
+
+/* bash_task.c: begin what a dead host had promised to the same request. */
+int bash_begin(struct bash_task *t, const struct run_context *client,
+	       const struct bash_request *request, struct err *err);
 
 /* bash_read.c */
 int bash_read(void *ud, errand_task task, uint64_t from, errand_sink *out,

@@ -98,21 +98,56 @@ static const char *shell_of(struct bash *b, const struct run_context *c)
 
 /* ---- the producer ---- */
 
-static void on_end(void *ud, struct run_task *run, const struct run_end *end)
+static void settle(struct bash_task *t, const struct run_end *end)
 {
-	struct bash_task *t = ud;
 	struct bash *b = t->bash;
 	struct buf detail = BUF_INIT(MAX_DETAIL);
 	int status = bash_outcome(end, &detail);
 
-	(void)run;
+	/* Of one that had ended before it was adopted, its record says what it said then. */
+	if (!t->is_ended || end->cause != RUN_LOST)
+		t->end = *end;
 	t->is_ended = true;
-	t->end = *end;
+	if (b->config.ended)
+		b->config.ended(b->config.ud, t->task, run_uid(t->run),
+				(int64_t)(end->bytes_seen - end->bytes_dropped));
 	list_del(&t->node);
 	buf_release(&t->what);
 	(void)errand_settle(b->host, t->task, status, buf_text(&detail), detail.len, NULL,
 			    0);
 	buf_release(&detail);
+}
+
+static void on_end(void *ud, struct run_task *run, const struct run_end *end)
+{
+	struct bash_task *t = ud;
+
+	(void)run;
+	if (t->is_adopted && !t->is_ended && end->never_ran) {
+		t->is_unborn = true;
+		t->end = *end;
+		return;
+	}
+	settle(t, end);
+}
+
+static void lose(struct bash_task *t)
+{
+	struct run_end end = t->end;
+
+	t->is_unborn = false;
+	settle(t, &end);
+}
+
+void bash_give_up(struct bash *b)
+{
+	list_each(node, &b->live)
+	{
+		struct bash_task *t = list_entry(node, struct bash_task, node);
+
+		if (t->is_unborn)
+			lose(t);
+	}
 }
 
 static int producer_start(void *ud, errand_host *h, errand_task task, errand_error *e)
@@ -134,7 +169,10 @@ static int producer_cancel(void *ud, errand_host *h, errand_task task, const cha
 	struct bash_task *t = ud;
 
 	(void)h, (void)task, (void)reason, (void)len, (void)e;
-	run_kill(t->run);
+	if (t->is_unborn)
+		lose(t);
+	else
+		run_kill(t->run);
 	return 0;
 }
 
@@ -252,6 +290,36 @@ static void put_label(struct buf *out, const struct bash_request *request)
 		buf_adds(out, ellipsis);
 }
 
+static struct errand_producer producer_of(struct bash_task *t)
+{
+	return (struct errand_producer){
+		.size = sizeof(struct errand_producer),
+		.start = producer_start,
+		.cancel = producer_cancel,
+		.read = bash_read,
+		.ud = t,
+		.destroy = producer_destroy,
+	};
+}
+
+/* It has a name from here on. */
+static void enter(struct bash_task *t, const char *id, size_t len)
+{
+	t->id = mem_dup(NULL, id, len);
+	t->number = number_in(id, len);
+	map_put(&t->bash->by_number, t->number, t);
+	if (!t->is_ended)
+		list_add(&t->bash->live, &t->node);
+}
+
+static void tell_started(const struct bash_task *t)
+{
+	const struct bash_config *c = &t->bash->config;
+
+	if (c->started)
+		c->started(c->ud, t->task, run_uid(t->run));
+}
+
 static int start_task(struct bash_task *t, const struct bash_request *request,
 		      errand_text **ret_id, errand_error **ret_err)
 {
@@ -262,15 +330,7 @@ static int start_task(struct bash_task *t, const struct bash_request *request,
 		.kind = {"bash", 4},
 		.limit_json = {b->limit_json, ERRAND_NUL},
 		.owner = t->owner,
-		.producer =
-			{
-				.size = sizeof(spec.producer),
-				.start = producer_start,
-				.cancel = producer_cancel,
-				.read = bash_read,
-				.ud = t,
-				.destroy = producer_destroy,
-			},
+		.producer = producer_of(t),
 	};
 	errand_task task;
 	const char *id;
@@ -284,12 +344,67 @@ static int start_task(struct bash_task *t, const struct bash_request *request,
 	if (rc < 0)
 		return rc; /* @t has been destroyed */
 	id = errand_text_data(*ret_id, &len);
-	t->id = mem_dup(NULL, id, len);
-	t->number = number_in(id, len);
 	t->equal = find_equal(t);
-	map_put(&b->by_number, t->number, t);
-	list_add(&b->live, &t->node);
+	enter(t, id, len);
+	tell_started(t);
 	t->spec = NULL;
+	return 0;
+}
+
+/* All that a start needs; one after the other points into what stands before it. */
+struct plan {
+	const char **env;
+	struct run_context context;
+	const char *argv[5];
+	struct run_spec spec;
+};
+
+static void plan_make(struct plan *p, struct bash *b, const struct run_context *client,
+		      const struct bash_request *request)
+{
+	size_t n = 0;
+
+	p->env = make_env(b, client);
+	p->context = *client;
+	p->context.env = p->env;
+	p->argv[n++] = shell_of(b, client);
+	p->argv[n++] = "-c";
+	if (strchr("-+", request->command[0])) /* or it would be taken for options */
+		p->argv[n++] = "--";
+	p->argv[n++] = request->command;
+	p->argv[n] = NULL;
+	p->spec = (struct run_spec){
+		.argv = p->argv,
+		.context = &p->context,
+		.workdir = request->workdir,
+		.deadline_ms = request->timeout_ms,
+		.grace_ms = b->config.grace_ms,
+		.log_head = b->config.log_head,
+		.log_tail = b->config.log_tail,
+	};
+}
+
+static void plan_release(struct plan *p)
+{
+	mem_free(NULL, p->env);
+}
+
+int bash_begin(struct bash_task *t, const struct run_context *client,
+	       const struct bash_request *request, struct err *err)
+{
+	struct run_task *run = NULL;
+	struct plan plan;
+	int rc;
+
+	plan_make(&plan, t->bash, client, request);
+	rc = run_start(t->bash->run, &plan.spec, on_end, t, &run, err);
+	plan_release(&plan);
+	if (rc < 0)
+		return rc;
+	run_drop(t->run);
+	t->run = run;
+	t->is_unborn = t->is_adopted = false;
+	tell_started(t);
 	return 0;
 }
 
@@ -297,30 +412,73 @@ int bash_start(struct bash *b, errand_agent owner, const struct run_context *cli
 	       const struct bash_request *request, errand_text **ret_id,
 	       errand_error **ret_err)
 {
-	autofree const char **env = make_env(b, client);
-	struct run_context context = *client;
-	const char *argv[5] = {shell_of(b, client), "-c"};
-	struct run_spec spec = {
-		.argv = argv,
-		.context = &context,
-		.workdir = request->workdir,
-		.deadline_ms = request->timeout_ms,
-		.grace_ms = b->config.grace_ms,
-		.log_head = b->config.log_head,
-		.log_tail = b->config.log_tail,
-	};
 	struct bash_task *t = mem_new(NULL, sizeof(*t));
-	size_t n = 2;
+	struct plan plan;
+	int rc;
 
-	if (strchr("-+", request->command[0])) /* or it would be taken for options */
-		argv[n++] = "--";
-	argv[n] = request->command;
-	context.env = env;
+	plan_make(&plan, b, client, request);
 	list_init(&t->node);
 	t->bash = b;
 	t->owner = owner;
 	t->began_ms = clock_mono_ms();
 	note_what(t, request, client->cwd);
-	t->spec = &spec;
-	return start_task(t, request, ret_id, ret_err);
+	t->spec = &plan.spec;
+	rc = start_task(t, request, ret_id, ret_err);
+	plan_release(&plan);
+	return rc;
+}
+
+/* ---- the tasks of a dead host ---- */
+
+static bool has_ended(const struct js *record)
+{
+	const struct js *status = js_get(record, "status");
+
+	return !js_string_is(status, "running") && !js_string_is(status, "stopping");
+}
+
+static int adopt(struct bash *b, errand_task task, const struct js *record, const char *uid,
+		 struct errand_producer *ret, struct err *err)
+{
+	double owner = js_number(js_get(record, "agent"));
+	int64_t started = (int64_t)js_number(js_get(record, "startedAt"));
+	struct bash_task *t;
+	char id[32];
+	int rc, n;
+
+	if (!js_string_is(js_get(record, "kind"), "bash"))
+		return err_set(err, ERR_ARG, "it is no task of bash");
+	t = mem_new(NULL, sizeof(*t));
+	list_init(&t->node);
+	buf_init(&t->what, 0);
+	t->bash = b;
+	t->task = task;
+	t->owner = owner > 0 ? (errand_agent)owner : 0;
+	t->began_ms = clock_mono_ms() - (clock_wall_ms() - started);
+	t->is_ended = has_ended(record);
+	t->is_adopted = true;
+	*ret = producer_of(t);
+	rc = run_attach(b->run, uid, on_end, t, &t->run, err);
+	if (rc < 0) {
+		producer_destroy(t);
+		return rc;
+	}
+	n = snprintf(id, sizeof(id), "bash-%.0f", js_number(js_get(record, "ordinal")));
+	enter(t, id, (size_t)n);
+	return 0;
+}
+
+int bash_adopt(struct bash *b, errand_task task, const char *record, size_t len,
+	       const char *uid, struct errand_producer *ret, errand_error *e)
+{
+	struct js *parsed = NULL;
+	struct err err = {0};
+	int rc = js_parse(record, len, &parsed, &err);
+
+	if (rc == 0)
+		rc = adopt(b, task, parsed, uid, ret, &err);
+	js_free(parsed);
+	if (rc < 0)
+		errand_error_set(e, NULL, NULL, err.msg, ERRAND_NUL);
+	return rc < 0 ? ERRAND_EREFUSED : 0;
 }

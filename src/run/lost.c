@@ -180,7 +180,11 @@ static bool settle_from_status(struct run_task *t, int fd)
 
 static void settle_lost(struct run_task *t, const char *why)
 {
-	struct run_end end = {.cause = RUN_LOST, .started_ms = t->last.started_ms};
+	struct run_end end = {
+		.cause = RUN_LOST,
+		.started_ms = t->last.started_ms,
+		.never_ran = t->last.shim_pid == 0,
+	};
 
 	(void)snprintf(end.why, sizeof(end.why), "%s", why);
 	end.ended_ms = clock_wall_ms();

@@ -501,11 +501,16 @@ void run_drop(struct run_task *t)
 	forget(t);
 }
 
+void run_let_go(struct run *r)
+{
+	r->is_leaving = true;
+}
+
 void run_leave(struct run *r)
 {
 	int64_t until_ms = clock_mono_ms() + LEAVE_BUDGET_MS;
 
-	r->is_leaving = true;
+	run_let_go(r);
 	/* One that does not take it has just ended, or died: the folder tells a later host. */
 	list_each(node, &r->live)(void)
 		run_tell_kill(list_entry(node, struct run_task, node), PROTO_KILL_DISCARD);

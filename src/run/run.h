@@ -64,6 +64,7 @@ struct run_end {
 	int32_t left_pid, left_uid; /* one of them */
 	uint32_t
 		detached_left; /* own session, none of the task's descriptors: not counted above */
+	bool never_ran;        /* LOST: and it never will */
 	bool is_unproved;             /* KILL, DEADLINE: nobody could count what is left */
 	int64_t started_ms, ended_ms; /* wall */
 	int64_t took_ms;              /* monotonic; 0: no shim has recorded it */
@@ -194,6 +195,8 @@ const char *run_log_path(struct run_task *t);
 /* Forget an ended task, delete its folder and sweep what outlived it; a live one is only
  * forgotten. */
 void run_drop(struct run_task *t);
+/* The host leaves, and what it has is for the next one: from here on run_drop() only forgets. */
+void run_let_go(struct run *r);
 /* The host leaves: every live task is asked to end and to delete its folder. Quick, as
  * run_drop() is from then on: it only forgets. What is left is for the next host. */
 void run_leave(struct run *r);

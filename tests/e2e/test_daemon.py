@@ -82,13 +82,16 @@ def test_a_removed_socket_is_bound_again():
         equal(before.ask("errand/stat")["pid"], d.proc.pid)
 
 
-def test_a_daemon_without_its_folder_leaves():
+def test_a_daemon_without_its_folder_leaves_with_its_tasks():
     with tempfile.TemporaryDirectory() as top:
         state = os.path.join(top, "s")
         with Daemon(state) as d:
+            with d.agent(session="s") as a:
+                _, pid = sleeper(a)
             wait_for(lambda: subprocess.run(["rm", "-rf", state], check=False,
                                             stderr=subprocess.DEVNULL).returncode == 0, 10)
             equal(d.proc.wait(10), 0)
+            wait_for(lambda: not alive(pid), 10)
 
 
 def test_a_signal_ends_it_and_removes_the_socket():

@@ -13,7 +13,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 sys.dont_write_bytecode = True
-from daemon import ERRAND, Daemon, Operator  # noqa: E402
+from daemon import ERRAND, Daemon, Operator, State, daemon_of  # noqa: E402
 from mcpclient import Client, alive, run_tests, text_of, wait_for  # noqa: E402
 
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
@@ -23,29 +23,6 @@ ENV = {**os.environ, "ERRAND_DAEMON_IDLE_S": "5", "ERRAND_BASH_GRACE_MS": "200"}
 
 def equal(got, want):
     assert got == want, "got %r, expected %r" % (got, want)
-
-
-class State(tempfile.TemporaryDirectory):
-    """A state folder; whatever daemon it has ends with it."""
-
-    def __init__(self):
-        super().__init__(prefix="errand-test-", ignore_cleanup_errors=True)
-
-    def __exit__(self, kind, value, trace):
-        pid = daemon_of(self.name)
-        if pid and alive(pid):
-            os.kill(pid, signal.SIGTERM)
-            wait_for(lambda: not alive(pid), 10, "the daemon's end")
-        super().__exit__(kind, value, trace)
-
-
-def daemon_of(state):
-    """The pid in the lock; 0: nobody has it."""
-    try:
-        with open(os.path.join(state, "host.lock"), encoding="ascii") as f:
-            return int(f.read() or 0)
-    except FileNotFoundError:
-        return 0
 
 
 def client(state, *args, env=None, **more):

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import tempfile
 
-from mcpclient import LEGACY, build_dir, text_of, wait_for
+from mcpclient import LEGACY, alive, build_dir, text_of, wait_for
 
 ERRAND = os.path.join(build_dir(), "errand")
 
@@ -58,7 +58,10 @@ class Lines:
         return line[:-1] if line else None
 
     def welcome(self):
-        said = json.loads(self.line())["errand"]
+        line = self.line()
+        if line is None:
+            raise EOFError("nobody answers the hello")
+        said = json.loads(line)["errand"]
         if "error" in said:
             raise Refused(said["error"])
         return said
@@ -155,6 +158,18 @@ class Agent(Lines):
         return text_of(self.tool(tool, **arguments))
 
 
+def end_tasks(state):
+    """A daemon's tasks outlive it; those of a test are not to."""
+    try:
+        with Operator(state) as op:
+            for task in op.ask("errand/list")["tasks"]:
+                if task["status"] in ("running", "stopping"):
+                    op.ask("errand/kill", id=task["id"])
+                    op.ask("errand/wait", id=task["id"])
+    except (OSError, EOFError):
+        pass  # there is no daemon that could be asked
+
+
 class Daemon:
     """`errand daemon`, in the foreground; ended with its tasks when the block is left."""
 
@@ -178,9 +193,9 @@ class Daemon:
         if self.proc.poll() is not None:
             raise AssertionError("the daemon ended: " + self.said())
         try:
-            with Lines(self.state):
-                return True
-        except OSError:
+            with Operator(self.state) as op:
+                return op.said["pid"] == self.proc.pid
+        except (OSError, EOFError):
             return False
 
     def said(self):
@@ -204,9 +219,34 @@ class Daemon:
 
     def __exit__(self, kind, value, trace):
         if self.proc.poll() is None:
+            end_tasks(self.state)
             self.kill(signal.SIGTERM)
         if kind is not None:
             print("# daemon: " + self.said())
         self.log.close()
         if self.own:
             self.own.cleanup()
+
+
+class State(tempfile.TemporaryDirectory):
+    """A state folder; whatever daemon it has ends with it."""
+
+    def __init__(self):
+        super().__init__(prefix="errand-test-", ignore_cleanup_errors=True)
+
+    def __exit__(self, kind, value, trace):
+        pid = daemon_of(self.name)
+        if pid and alive(pid):
+            end_tasks(self.name)
+            os.kill(pid, signal.SIGTERM)
+            wait_for(lambda: not alive(pid), 10, "the daemon's end")
+        super().__exit__(kind, value, trace)
+
+
+def daemon_of(state):
+    """The pid in the lock; 0: nobody has it."""
+    try:
+        with open(os.path.join(state, "host.lock"), encoding="ascii") as f:
+            return int(f.read() or 0)
+    except FileNotFoundError:
+        return 0

@@ -123,6 +123,6 @@ TEST(progress_belongs_to_no_line)
 TEST(a_call_that_nobody_made_has_no_caller)
 {
 	begin("2025-06-18");
-	CHECK(mcp_caller(t.server, 12345) == NULL);
+	CHECK(mcp_caller(t.server, 12345, NULL) == NULL);
 	talk_close(&t);
 }

@@ -54,3 +54,97 @@ TEST(owners_are_limited)
 	CHECK_INT(owners_agent(&owners, "o7", 2, 0, &a, &err), 0);
 	end();
 }
+
+/* ---- how long they stay ---- */
+
+static void finish(void)
+{
+	while (errand_run(t.host, 0, 0, 0) > 0)
+		;
+}
+
+static void enter(const char *name, int64_t now)
+{
+	CHECK_INT(owners_enter(&owners, name, strlen(name), now, NULL), 0);
+}
+
+static void leave(const char *name, int64_t now)
+{
+	owners_leave(&owners, name, strlen(name), now);
+}
+
+TEST(a_made_up_name_goes_after_the_grace_a_given_one_later)
+{
+	begin();
+	owners.grace_ms = 10;
+	owners.keep_ms = 1000;
+	enter("~1", 0);
+	enter("given", 0);
+	CHECK(owners_deadline(&owners) == INT64_MAX);
+	leave("~1", 5);
+	leave("given", 5);
+	CHECK_INT(owners_deadline(&owners), 15);
+	owners_tick(&owners, 14);
+	finish();
+	CHECK_INT(owners.count, 2);
+	owners_tick(&owners, 15);
+	finish();
+	CHECK_INT(owners.count, 1);
+	CHECK_INT(owners_deadline(&owners), 1005);
+	owners_tick(&owners, 1005);
+	finish();
+	CHECK_INT(owners.count, 0);
+	end();
+}
+
+TEST(a_name_stays_while_somebody_is_there)
+{
+	begin();
+	owners.grace_ms = 10;
+	enter("~1", 0);
+	enter("~1", 0);
+	leave("~1", 5);
+	CHECK(owners_deadline(&owners) == INT64_MAX);
+	leave("~1", 7);
+	CHECK_INT(owners_deadline(&owners), 17);
+	enter("~1", 8);
+	CHECK(owners_deadline(&owners) == INT64_MAX);
+	end();
+}
+
+TEST(a_name_that_comes_again_after_its_end_is_another_agent)
+{
+	errand_agent first;
+
+	begin();
+	owners.grace_ms = 10;
+	first = agent("~1");
+	owners_tick(&owners, 10);
+	finish();
+	CHECK(agent("~1") != first);
+	end();
+}
+
+TEST(a_name_that_is_just_ending_has_to_wait)
+{
+	struct err err = {0};
+	errand_agent a;
+
+	begin();
+	owners.grace_ms = 10;
+	(void)agent("~1");
+	owners_tick(&owners, 10);
+	CHECK_INT(owners_agent(&owners, "~1", 2, 10, &a, &err), -ERR_STATE);
+	CHECK_STR(err.msg, "the session '~1' is just ending: try again");
+	finish();
+	end();
+}
+
+TEST(without_a_time_names_stay_for_ever)
+{
+	begin();
+	(void)agent("~1");
+	(void)agent("given");
+	CHECK(owners_deadline(&owners) == INT64_MAX);
+	end();
+}

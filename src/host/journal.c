@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: MIT */
+#include "host/journal.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "base/limits.h"
+#include "host/internal.h"
+#include "host/requests.h"
+#include "mcp/mcp.h"
+#include "run/bash.h"
+#include "store/store.h"
+
+#define RETRY_MS 1000
+#define MAX_FACTS MIB(512)
+#define DAY_MS INT64_C(86400000)
+/* One start-up need not forget everything. */
+#define TIDY_STEPS 20
+
+struct journal {
+	struct host *host;
+	struct store *store;
+	struct store_batch filling, committing;
+	uv_work_t work;
+	bool is_busy;     /* a worker has the store and the batch that is committed */
+	int rc;           /* of the last commit */
+	struct err err;   /* and what it said */
+	int64_t retry_ms; /* INT64_MAX: nothing is to be tried again */
+	char boot[40];
+	struct requests requests;
+	/* Only between loading and restoring: */
+	struct buf facts;   /* the array for errand_restore() */
+	struct buf owners;  /* names, each ended by a NUL */
+	struct map folders; /* errand_task -> its run folder's name */
+};
+
+/* ---- loading ---- */
+
+static void on_run(void *ud, const struct store_run *r)
+{
+	struct journal *j = ud;
+
+	if (r->is_listed)
+		map_put(&j->folders, r->task, mem_dup(NULL, r->uid.ptr, r->uid.len));
+}
+
+static void on_request(void *ud, const struct store_request *r)
+{
+	struct journal *j = ud;
+	char nonce[HELLO_NONCE + 1];
+
+	if (!r->reply.ptr || r->nonce.len != HELLO_NONCE || r->sequence <= 0)
+		return;
+	memcpy(nonce, r->nonce.ptr, HELLO_NONCE);
+	nonce[HELLO_NONCE] = 0;
+	requests_put(&j->requests, nonce, (uint64_t)r->sequence, r->reply.ptr,
+		     r->reply.len);
+}
+
+static bool is_fact(const char *json, size_t len, const char *name)
+{
+	struct js_span fact = js_member((struct js_span){json, len}, "fact");
+	size_t n = strlen(name);
+
+	return fact.len == n + 2 && memcmp(fact.ptr + 1, name, n) == 0;
+}
+
+static void note_owner(struct journal *j, const char *json, size_t len)
+{
+	struct js *fact = NULL;
+	const char *name;
+	size_t n;
+
+	if (js_parse(json, len, &fact, NULL) != 0) {
+		js_free(fact);
+		return;
+	}
+	name = js_string(js_get(fact, "session"), &n);
+	if (name && memchr(name, 0, n) == NULL)
+		buf_add(&j->owners, name, n + 1);
+	js_free(fact);
+}
+
+/* The agent that is last and goes again only holds the highest ids. */
+static void drop_last_owner(struct journal *j)
+{
+	size_t len = j->owners.len;
+
+	while (len > 1 && j->owners.data[len - 2] != 0)
+		len--;
+	buf_cut(&j->owners, len > 0 ? len - 1 : 0);
+}
+
+static void on_fact(void *ud, const char *json, size_t len)
+{
+	struct journal *j = ud;
+
+	buf_addc(&j->facts, j->facts.len > 0 ? ',' : '[');
+	buf_add(&j->facts, json, len);
+	if (is_fact(json, len, "agent"))
+		note_owner(j, json, len);
+	else if (is_fact(json, len, "agent-gone"))
+		drop_last_owner(j);
+}
+
+static int tidy(struct journal *j, struct err *err)
+{
+	static const struct store_limits limits = {
+		.history_age_ms = 30 * DAY_MS,
+		.history_tasks = 10000,
+		.history_bytes = (int64_t)MIB(1024),
+		.requests_age_ms = 7 * DAY_MS,
+		.requests = 10000,
+		.audit = 100000,
+	};
+	bool is_more = true;
+	int rc = 0;
+
+	for (int i = 0; i < TIDY_STEPS && is_more && rc == 0; i++)
+		rc = store_tidy(j->store, &limits, clock_wall_ms(), NULL, NULL, &is_more,
+				err);
+	return rc;
+}
+
+static int load(struct journal *j, struct err *err)
+{
+	struct store_loader loader = {
+		.run = on_run,
+		.request = on_request,
+		.fact = on_fact,
+		.ud = j,
+	};
+	int rc = tidy(j, err);
+
+	if (rc == 0)
+		rc = store_load(j->store, &loader, err);
+	buf_adds(&j->facts, j->facts.len > 0 ? "]" : "[]");
+	if (rc == 0 && (buf_error(&j->facts) || buf_error(&j->owners)))
+		rc = err_set(err, ERR_LIMIT, "the store holds more than can be loaded");
+	return rc;
+}
+
+static void read_boot(char *ret, size_t size)
+{
+	autoclose int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, ret, size - 1);
+
+	ret[n > 0 ? n : 0] = 0;
+	ret[strcspn(ret, "\n")] = 0;
+}
+
+static void free_folders(struct journal *j)
+{
+	for (size_t i = 0; i < j->folders.cap; i++)
+		if (j->folders.slots[i].key)
+			mem_free(NULL, j->folders.slots[i].value);
+	map_release(&j->folders);
+}
+
+int journal_new(struct host *h, struct journal **ret, struct err *err)
+{
+	struct journal *j = mem_new(NULL, sizeof(*j));
+	char *note = NULL;
+	int rc;
+
+	j->host = h;
+	j->retry_ms = INT64_MAX;
+	j->work.data = j;
+	store_batch_init(&j->filling);
+	store_batch_init(&j->committing);
+	requests_init(&j->requests);
+	buf_init(&j->facts, MAX_FACTS);
+	buf_init(&j->owners, MAX_FACTS);
+	map_init(&j->folders, NULL);
+	read_boot(j->boot, sizeof(j->boot));
+	rc = store_open(h->state.path, STORE_WRITE, &j->store, &note, err);
+	if (note)
+		host_say(note);
+	mem_free(NULL, note);
+	if (rc == 0)
+		rc = load(j, err);
+	if (rc < 0)
+		journal_free(j);
+	else
+		*ret = j;
+	return rc;
+}
+
+/* ---- restoring ---- */
+
+static int adopt(void *ud, errand_host *h, errand_task t, const char *record, size_t len,
+		 struct errand_producer *ret, errand_error *e)
+{
+	struct journal *j = ud;
+	const char *uid = map_get(&j->folders, t);
+
+	(void)h;
+	if (!uid) {
+		errand_error_set(e, NULL, NULL, "nobody knows where it ran", ERRAND_NUL);
+		return ERRAND_EREFUSED;
+	}
+	return bash_adopt(j->host->bash, t, record, len, uid, ret, e);
+}
+
+static int set_aside(struct journal *j, const char *why, struct err *err)
+{
+	char *note = NULL;
+	int rc;
+
+	store_close(j->store);
+	j->store = NULL;
+	rc = store_set_aside(j->host->state.path, why, &note, err);
+	if (note)
+		host_say(note);
+	mem_free(NULL, note);
+	return rc < 0 ? rc
+		      : err_set(err, ERR_STATE,
+				"what was kept could not be restored: %.150s", why);
+}
+
+int journal_restore(struct journal *j, struct err *err)
+{
+	errand_error *e = NULL;
+	int rc = errand_restore(j->host->core, j->facts.data, j->facts.len, adopt, j, &e);
+
+	free_folders(j);
+	buf_release(&j->facts);
+	if (rc < 0)
+		rc = set_aside(j, errand_error_message(e, NULL), err);
+	errand_error_free(e);
+	return rc;
+}
+
+void journal_enter_owners(struct journal *j)
+{
+	const char *end = j->owners.data + j->owners.len;
+	int64_t now = clock_mono_ms();
+	errand_agent agent;
+	struct err err;
+
+	for (const char *p = j->owners.data; p < end; p += strlen(p) + 1)
+		if (strcmp(p, HOST_OPERATOR) != 0 &&
+		    owners_agent(&j->host->owners, p, strlen(p), now, &agent, &err) < 0)
+			host_say(err.msg);
+	buf_release(&j->owners);
+}
+
+/* ---- what happens ---- */
+
+void journal_fact(void *ud, const char *json, size_t len)
+{
+	struct host *h = ud;
+
+	store_put_fact(&h->journal->filling, json, len);
+}
+
+static errand_str text(const char *s)
+{
+	return (errand_str){s, strlen(s)};
+}
+
+static void put_run(struct journal *j, errand_task task, const char *uid, int64_t bytes)
+{
+	store_put_run(&j->filling, &(struct store_run){
+					   .task = task,
+					   .uid = text(uid),
+					   .boot = text(j->boot),
+					   .bytes = bytes,
+				   });
+}
+
+void journal_started(void *ud, errand_task task, const char *uid)
+{
+	struct host *h = ud;
+
+	put_run(h->journal, task, uid, 0);
+}
+
+void journal_promised(void *ud, errand_call call, const char *id)
+{
+	struct host *h = ud;
+	struct journal *j = h->journal;
+	uint64_t number = 0;
+	const struct client *c = mcp_caller(h->server, call, &number);
+	const struct request *q;
+
+	if (!c)
+		return;
+	q = requests_note(&j->requests, c->hello.nonce, number, id);
+	store_put_request(&j->filling, &(struct store_request){
+					       .nonce = text(c->hello.nonce),
+					       .sequence = (int64_t)number,
+					       .reply = {q->ids.data, q->ids.len},
+					       .at = clock_wall_ms(),
+				       });
+}
+
+void journal_ended(void *ud, errand_task task, const char *uid, int64_t bytes)
+{
+	struct host *h = ud;
+
+	put_run(h->journal, task, uid, bytes);
+}
+
+const char *journal_known(void *ud, errand_call call)
+{
+	struct host *h = ud;
+	uint64_t number = 0;
+	const struct client *c = mcp_caller(h->server, call, &number);
+
+	return c ? requests_take(&h->journal->requests, c->hello.nonce, number) : NULL;
+}
+
+void journal_answered(struct journal *j, const char *nonce, uint64_t number)
+{
+	uint64_t seen;
+
+	if (requests_seen(&j->requests, nonce, number, &seen))
+		store_drop_requests(&j->filling, text(nonce), (int64_t)seen);
+}
+
+void journal_client_gone(struct journal *j, const char *nonce)
+{
+	requests_rewind(&j->requests, nonce);
+}
+
+/* ---- committing ---- */
+
+static void do_commit(uv_work_t *w)
+{
+	struct journal *j = w->data;
+
+	j->rc = store_commit(j->store, &j->committing, &j->err);
+}
+
+static bool may_pass(int rc)
+{
+	return rc == -ERR_SYS || rc == -ERR_STATE;
+}
+
+static void failed(struct journal *j)
+{
+	char line[ERR_TEXT + 64];
+	bool is_passing = may_pass(j->rc);
+
+	(void)snprintf(line, sizeof(line), "cannot keep what happens%s: %s",
+		       is_passing ? ", trying again" : "", j->err.msg);
+	host_say(line);
+	j->retry_ms = clock_mono_ms() + RETRY_MS;
+	if (!is_passing)
+		host_fail(j->host);
+}
+
+static void after_commit(uv_work_t *w, int status)
+{
+	struct journal *j = w->data;
+
+	(void)status;
+	j->is_busy = false;
+	if (j->rc < 0)
+		failed(j);
+	else
+		store_batch_clear(&j->committing);
+	host_durable(j->host);
+}
+
+static void begin(struct journal *j)
+{
+	j->retry_ms = INT64_MAX;
+	if (store_batch_move(&j->committing, &j->filling) < 0)
+		host_say(
+			"more happens than can be kept at once"); /* the next one takes it */
+	j->is_busy = true;
+	(void)uv_queue_work(&j->host->loop, &j->work, do_commit, after_commit);
+}
+
+bool journal_sync(struct journal *j)
+{
+	if (j->is_busy || j->retry_ms != INT64_MAX)
+		return false;
+	if (store_batch_is_empty(&j->filling) && store_batch_is_empty(&j->committing))
+		return true;
+	begin(j);
+	return false;
+}
+
+bool journal_is_busy(const struct journal *j)
+{
+	return j->is_busy || j->retry_ms != INT64_MAX;
+}
+
+int64_t journal_deadline(const struct journal *j)
+{
+	return j->retry_ms;
+}
+
+void journal_tick(struct journal *j, int64_t mono_ms)
+{
+	if (!j->is_busy && j->retry_ms <= mono_ms)
+		begin(j);
+}
+
+static void commit_rest(struct journal *j)
+{
+	struct err err;
+
+	if (store_batch_move(&j->committing, &j->filling) < 0 ||
+	    store_commit(j->store, &j->committing, &err) < 0)
+		host_say("what happened last could not be kept");
+}
+
+void journal_free(struct journal *j)
+{
+	if (!j)
+		return;
+	if (j->store)
+		commit_rest(j);
+	store_close(j->store);
+	store_batch_release(&j->filling);
+	store_batch_release(&j->committing);
+	requests_release(&j->requests);
+	free_folders(j);
+	buf_release(&j->facts);
+	buf_release(&j->owners);
+	mem_free(NULL, j);
+}

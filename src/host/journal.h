@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * journal.h - what a host must not forget, on its way to the store and back.
+ *
+ * What the core says in a turn, and what the host adds, is one batch; a worker commits it. While
+ * it does, the core does not run, and nothing that was decided leaves: no reply, no start.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "errand.h"
+
+struct err;
+struct host;
+struct journal;
+
+/* Open the store in the host's state folder, and load it. */
+int journal_new(struct host *h, struct journal **ret, struct err *err)
+	__attribute__((warn_unused_result));
+/* After the loop has ended: what is left is committed here. NULL is fine. */
+void journal_free(struct journal *j);
+
+/* Put back what was loaded, right after errand_host_new(). A failure moves the store aside: the
+ * next host begins with a new one. */
+int journal_restore(struct journal *j, struct err *err) __attribute__((warn_unused_result));
+/* Make agents of the owners that were loaded, when the tools are there. */
+void journal_enter_owners(struct journal *j);
+
+/* [callback of the core] */
+void journal_fact(void *ud, const char *json, size_t len);
+/* [callbacks of bash; @ud: the host] */
+void journal_started(void *ud, errand_task task, const char *uid);
+void journal_ended(void *ud, errand_task task, const char *uid, int64_t bytes);
+void journal_promised(void *ud, errand_call call, const char *id);
+const char *journal_known(void *ud, errand_call call);
+/* A client has the answer to its line @number. */
+void journal_answered(struct journal *j, const char *nonce, uint64_t number);
+/* A client has gone. */
+void journal_client_gone(struct journal *j, const char *nonce);
+
+/* Is all that has happened durable? If not, a commit is under way, or begun here; host_durable()
+ * is called after it. */
+bool journal_sync(struct journal *j);
+/* A commit is under way. */
+bool journal_is_busy(const struct journal *j);
+/* When a commit that failed is tried again. */
+int64_t journal_deadline(const struct journal *j);
+void journal_tick(struct journal *j, int64_t mono_ms);
