@@ -22,7 +22,7 @@ enum {
 
 static const struct option_spec options[] = {
 	[STATE] = STATE_OPTION,
-	[ANY] = {"--any", NULL, "until the first of them has ended"},
+	[ANY] = {"--any", NULL, "until one of them has ended; print its id"},
 	[TIMEOUT] = {"--timeout", "D", "wait no longer than 90s, 15m, 1h30m ..."},
 	END_OF_OPTIONS,
 };
@@ -53,55 +53,67 @@ static int ask_all(struct asking *a, char *const *ids, int64_t timeout_ms)
 	return rc < 0 ? people_failed(a, &err) : EXIT_DONE;
 }
 
-static int take_end(const struct js *task, const char *id)
+/* One answer: of which of the ids, and what it comes to. */
+struct answer {
+	size_t which;
+	bool has_ended;
+	int code;
+};
+
+static void take_task(struct answer *ret, const struct js *task, const char *id)
 {
 	autobuf struct buf status = BUF_INIT(MAX_DETAIL);
 
-	if (js_type(js_get(task, "finishedAt")) == JS_NONE)
-		return EXIT_TIMED_OUT;
-	if (isatty(STDERR_FILENO)) {
-		people_put_status(&status, task);
-		fprintf(stderr, "%s: %s\n", id, buf_text(&status));
-	}
-	return people_exit_code(task);
+	ret->has_ended = js_type(js_get(task, "finishedAt")) != JS_NONE;
+	ret->code = ret->has_ended ? people_exit_code(task) : EXIT_TIMED_OUT;
+	if (!ret->has_ended || !isatty(STDERR_FILENO))
+		return;
+	people_put_status(&status, task);
+	fprintf(stderr, "%s: %s\n", id, buf_text(&status));
 }
 
-/* The next answer, whichever that is: the code of its task, or why there is none. */
-static int take_answer(struct asking *a, char *const *ids, size_t n, size_t *ret_which)
+/* The next one, whichever that is. .which is @n where the host has gone. */
+static struct answer take_answer(struct asking *a, char *const *ids, size_t n)
 {
 	autobuf struct buf result = BUF_INIT(MAX_JSON_TEXT);
-	struct js *answer = NULL;
+	struct answer ret = {.which = n};
+	struct js *json = NULL;
 	struct err err = {0};
 	uint64_t number = 0;
 	int rc = link_answer(a->link, &number, &result, &err);
 
+	if (number >= 1 && number <= n)
+		ret.which = (size_t)number - 1;
 	if (rc == 0)
-		rc = js_parse(buf_text(&result), result.len, &answer, &err);
-	*ret_which = number >= 1 && number <= n ? (size_t)number - 1 : n;
-	if (rc == 0 && *ret_which < n)
-		rc = take_end(js_get(answer, "task"), ids[*ret_which]);
+		rc = js_parse(buf_text(&result), result.len, &json, &err);
+	if (rc == 0 && ret.which == n)
+		rc = err_set(&err, ERR_FORMAT, "the host answers what was not asked");
+	if (rc < 0)
+		ret.code = people_failed(a, &err);
 	else
-		rc = people_failed(a, &err);
-	js_free(answer);
-	return rc;
+		take_task(&ret, js_get(json, "task"), ids[ret.which]);
+	js_free(json);
+	return ret;
 }
 
 /* Of all: the first code that is not 0, in the order of the arguments. */
 static int await(struct asking *a, char *const *ids, bool any)
 {
-	size_t n = count(ids), which, first = n;
+	size_t n = count(ids), first = n;
 	int code = EXIT_DONE;
 
 	if (isatty(STDERR_FILENO))
 		fprintf(stderr, "waiting for %zu task%s\n", n, n == 1 ? "" : "s");
 	for (size_t i = 0; i < n; i++) {
-		int rc = take_answer(a, ids, n, &which);
+		struct answer next = take_answer(a, ids, n);
 
-		if (any || which == n)
-			return rc;
-		if (rc != EXIT_DONE && which < first) {
-			first = which;
-			code = rc;
+		if (any && next.has_ended)
+			printf("%s\n", ids[next.which]);
+		if (any || next.which == n)
+			return next.code;
+		if (next.code != EXIT_DONE && next.which < first) {
+			first = next.which;
+			code = next.code;
 		}
 	}
 	return code;

@@ -13,11 +13,12 @@ import subprocess
 import sys
 import tempfile
 import termios
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 sys.dont_write_bytecode = True
 from daemon import ERRAND, Daemon, Operator, Refused  # noqa: E402
-from mcpclient import alive, run_tests, text_of, wait_for  # noqa: E402
+from mcpclient import Client, alive, run_tests, text_of, wait_for  # noqa: E402
 
 COMMANDS = ["run", "ls", "output", "logs", "wait", "kill", "extend", "sessions", "gc",
             "doctor", "completion", "mcp", "daemon"]
@@ -230,7 +231,8 @@ def test_what_a_task_runs_belongs_to_the_tasks_owner():
 @contextlib.contextmanager
 def no_daemon():
     """A state folder without a host; one that comes is ended with its tasks."""
-    with tempfile.TemporaryDirectory(prefix="errand-test-") as state:
+    with tempfile.TemporaryDirectory(prefix="errand-test-",
+                                     ignore_cleanup_errors=True) as state:
         nobody = argparse.Namespace(state=state)
         try:
             yield nobody
@@ -316,6 +318,41 @@ def test_the_cpu_time_of_a_live_task_counts_its_children():
         run(d, "(while :; do :; done) & wait")
         wait_for(lambda: tasks(d)["bash-1"]["now"].get("cpuMs", 0) >= 50, 20)
         equal(tasks(d)["bash-1"]["now"]["processes"], 2)
+
+
+def grown(d, task, *seconds_ago):
+    """Makes the log of @task look as if its files had grown so long ago, the first one first."""
+    with d.operator() as op:
+        folder = op.ask("errand/log", id=task)["folder"]
+    names = sorted((n for n in os.listdir(folder) if n.startswith("out")),
+                   key=lambda n: int(n[4:] or 0))
+    equal(len(names), len(seconds_ago))
+    for name, ago in zip(names, seconds_ago):
+        os.utime(os.path.join(folder, name), (time.time() - ago,) * 2)
+
+
+def test_silence_is_said_as_a_plain_fact():
+    with Daemon() as d:
+        run(d, "echo begun; exec sleep 600")
+        run(d, "exec sleep 600")
+        wait_for(lambda: "lastLine" in tasks(d)["bash-1"]["now"] and
+                 "quietMs" in tasks(d)["bash-2"]["now"], 10)
+        assert "no output" not in out(d, "ls")
+        grown(d, "bash-1", 75)
+        grown(d, "bash-2", 75)
+        lines = out(d, "ls").splitlines()
+        assert re.search(r"running .* no output for 1m1\ds: begun$", lines[1]), lines
+        assert re.search(r"running .* no output for 1m1\ds$", lines[2]), lines
+
+
+def test_of_a_log_in_pieces_the_newest_counts():
+    with Daemon(env={"ERRAND_BASH_LOG_HEAD": "65536", "ERRAND_BASH_LOG_TAIL": "65536"}) as d:
+        run(d, "head -c 70000 /dev/zero | tr '\\0' a; echo; echo end; exec sleep 600")
+        wait_for(lambda: tasks(d)["bash-1"]["now"].get("lastLine") == "end", 10)
+        for ago in ((1000, 100), (100, 1000)):
+            grown(d, "bash-1", *ago)
+            quiet = tasks(d)["bash-1"]["now"]["quietMs"]
+            assert 100000 <= quiet < 200000, quiet
 
 
 def test_all_is_the_past_too_and_needs_no_host():
@@ -485,9 +522,29 @@ def test_a_wait_for_all_and_for_any():
         long, short, bad = run(d, "sleep 600"), run(d, "exit 0"), run(d, "exit 5")
         out(d, "wait", short, bad, code=5)
         out(d, "wait", bad, short, code=5)
-        out(d, "wait", "--any", long, bad, code=5)
+        equal(out(d, "wait", "--any", long, bad, code=5), bad + "\n")
         out(d, "wait", "--timeout", "50ms", short, long, code=124)
         out(d, "wait", short, "bash-9", code=3)
+
+
+def test_the_first_code_is_that_of_the_first_argument_whichever_ends_first():
+    with Daemon() as d:
+        late = run(d, "while [ ! -e \"$GO\" ]; do sleep 0.02; done; exit 4", GO=d.state + "/go")
+        early = run(d, "exit 5")
+        with subprocess.Popen([ERRAND, "wait", late, early], env=env_of(d)) as p:
+            out(d, "wait", early, code=5)
+            with open(d.state + "/go", "w"):
+                pass
+            equal(p.wait(20), 4)
+
+
+def test_wt_06_a_wait_for_any_names_the_one_and_the_others_run_on():
+    with Daemon() as d:
+        ids = [run(d, "sleep 600"), run(d, "sleep 0.3; exit 6"), run(d, "sleep 600")]
+        equal(out(d, "wait", "--any", "--timeout", "20s", *ids, code=6), ids[1] + "\n")
+        equal([tasks(d)[i]["status"] for i in ids], ["running", "completed", "running"])
+        equal(out(d, "wait", "--any", "--timeout", "50ms", ids[0], ids[2], code=124), "")
+        equal(out(d, "wait", "--any", "bash-9", ids[0], code=3), "")
 
 
 def test_a_lost_task_has_no_code():
@@ -619,6 +676,16 @@ def test_gc_removes_what_left_in_order_and_keeps_what_crashed():
         equal(said, "1 folders of hosts that have left are removed\n"
                     "1 folders of hosts that have crashed are kept\n")
         equal(os.listdir(os.path.join(state, "embedded")), ["fedcba9876543210"])
+
+
+def test_gc_leaves_a_live_host_alone():
+    with Client.errand() as c:
+        c.initialize()
+        c.tool("bash", command="sleep 600", description="d", run_in_background=True)
+        d = argparse.Namespace(state=c.state)
+        assert re.search(r"^ok +embedded +1 hosts run", out(d, "doctor"), re.M)
+        equal(out(d, "gc"), "0 folders of hosts that have left are removed\n")
+        equal(text_of(c.tool("task_list")).count("running"), 1)
 
 
 def test_doctor_finds_a_good_place_good():
