@@ -102,13 +102,12 @@ static bool find_piece(const struct logfile *l, uint64_t at, struct piece *ret)
 
 uint64_t logfile_kept_before(const struct logfile *l, uint64_t at)
 {
-	uint64_t end = 0;
 	struct piece p;
+	bool is_head = look_at(l, PROTO_OUT, 0, &p);
+	uint64_t end = is_head ? p.end : 0;
 
-	if (look_at(l, PROTO_OUT, 0, &p))
-		end = p.end;
-	/* Without its front there may still be a tail. */
-	if ((end == 0 || end >= l->head) && find_segment(l, is_last_before, at, &p) &&
+	/* A tail lies behind a full front only, or where the front has been removed. */
+	if ((!is_head || end >= l->head) && find_segment(l, is_last_before, at, &p) &&
 	    p.end > end)
 		end = p.end;
 	return end;
