@@ -47,22 +47,37 @@ static errand_agent owner_above(const struct client *c)
 	return owner;
 }
 
+static char *made_up_name(const char *nonce)
+{
+	char *name = mem_new(NULL, HELLO_NONCE + 2);
+
+	(void)snprintf(name, HELLO_NONCE + 2, "~%s", nonce);
+	return name;
+}
+
 static int find_owner(struct client *c, struct err *err)
 {
-	struct hello *h = &c->hello;
+	const struct hello *h = &c->hello;
+	char *name;
+	int rc;
 
 	if (h->role == HELLO_OPERATOR) {
 		c->agent = owner_above(c);
 		return c->agent ? 0 : host_operator(c->host, &c->agent, err);
 	}
-	if (h->session) {
-		c->owner = mem_dup(NULL, h->session, strlen(h->session));
-	} else {
-		c->owner = mem_new(NULL, HELLO_NONCE + 2);
-		(void)snprintf(c->owner, HELLO_NONCE + 2, "~%s", h->nonce);
-	}
-	return owners_enter(&c->host->owners, c->owner, strlen(c->owner), clock_mono_ms(),
-			    err);
+	if (h->session)
+		name = mem_dup(NULL, h->session, strlen(h->session));
+	else
+		name = made_up_name(h->nonce);
+	c->is_resuming = !h->is_again &&
+			 owners_is_left(&c->host->owners, name, strlen(name));
+	rc = owners_enter(&c->host->owners, name, strlen(name), clock_mono_ms(), err);
+	/* Only who has entered is to leave. */
+	if (rc == 0)
+		c->owner = name;
+	else
+		mem_free(NULL, name);
+	return rc;
 }
 
 /* ---- the two pieces ---- */

@@ -256,6 +256,14 @@ static const struct door numbered_door = {
 	.tick = door_tick,
 };
 
+static void resume(struct client *c)
+{
+	errand_agent agent;
+
+	if (c->is_resuming && ops_agent(c, NULL, 0, &agent, NULL) == 0)
+		mcp_resume(c->mcp, agent);
+}
+
 void door_numbered_enter(struct client *c)
 {
 	static const struct mcp_ops ops = {
@@ -272,4 +280,5 @@ void door_numbered_enter(struct client *c)
 	c->mcp = mcp_new(c->host->server, &ops, c);
 	if (c->hello.is_legacy_only)
 		mcp_be_legacy(c->mcp);
+	resume(c);
 }

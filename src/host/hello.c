@@ -136,6 +136,7 @@ static int get_all(const struct js *h, struct hello *ret, struct err *err)
 	    strspn(ret->nonce, "0123456789abcdef") != HELLO_NONCE)
 		return wrong(err, "nonce", "32 hex digits");
 	ret->is_legacy_only = js_string_is(js_get(h, "era"), "legacy");
+	ret->is_again = js_is_true(js_get(h, "again"));
 	if (!get_number(h, "umask", 0, 0777, &n))
 		return wrong(err, "umask", "a number from 0 to 511");
 	ret->context.run.umask = (mode_t)n;
@@ -222,6 +223,8 @@ void hello_put(struct buf *out, const struct hello *h)
 		js_put_member(out, "session", h->session, strlen(h->session));
 	if (h->is_legacy_only)
 		js_put_member(out, "era", "legacy", strlen("legacy"));
+	if (h->is_again)
+		buf_adds(out, ",\"again\":true");
 	js_put_key(out, "umask");
 	js_put_int(out, h->context.run.umask);
 	put_limits(out, &h->context.run);

@@ -30,6 +30,7 @@ struct hello {
 	char version[32];
 	char nonce[HELLO_NONCE + 1];
 	bool is_legacy_only;    /* MCP of the first era only */
+	bool is_again;          /* the same client was connected before */
 	char *session;          /* NULL: nobody named an owner */
 	struct context context; /* umask and limits; the rest by context_read() */
 	size_t context_bytes;

@@ -66,6 +66,12 @@ static bool has_work(const struct host *h)
 	return errand_next_deadline(h->core) == INT64_MIN;
 }
 
+/* A client that went may have left a fact behind. */
+static bool has_more(const struct host *h)
+{
+	return has_work(h) || (h->journal && journal_has_more(h->journal));
+}
+
 static bool is_leaving(struct host *h)
 {
 	return atomic_load(&h->is_leaving);
@@ -117,7 +123,7 @@ void host_turn(struct host *h)
 		is_open = !is_leaving(h) && is_durable(h);
 		if (is_open)
 			let_out(h);
-	} while (is_open && has_work(h));
+	} while (is_open && has_more(h));
 	h->is_turning = false;
 	if (!is_leaving(h))
 		arm(h);

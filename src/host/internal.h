@@ -119,7 +119,8 @@ struct client {
 	bool is_leaving; /* it has said bye, and is to hear it behind its last answer */
 
 	struct hello hello; /* its context is what the client hands on to tasks */
-	char *owner;        /* the client's own name */
+	char *owner;        /* the client's own name; NULL: it has none, or not yet */
+	bool is_resuming;   /* that had tasks when it came */
 	pid_t pid;
 
 	/* door_mcp.c */

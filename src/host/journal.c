@@ -36,7 +36,14 @@ struct journal {
 	/* Only between loading and restoring: */
 	struct buf facts;   /* the array for errand_restore() */
 	struct buf owners;  /* names, each ended by a NUL */
+	struct buf away;    /* struct away, each followed by its name and a NUL */
 	struct map folders; /* errand_task -> its run folder's name */
+};
+
+/* Since when nobody has been connected under a name. */
+struct away {
+	int64_t seen; /* wall */
+	bool is_here; /* somebody was, when the host died */
 };
 
 /* ---- loading ---- */
@@ -60,6 +67,18 @@ static void on_request(void *ud, const struct store_request *r)
 	nonce[HELLO_NONCE] = 0;
 	requests_put(&j->requests, nonce, (uint64_t)r->sequence, r->reply.ptr,
 		     r->reply.len);
+}
+
+static void on_session(void *ud, const struct store_session *s)
+{
+	struct journal *j = ud;
+	struct away a = {.seen = s->seen, .is_here = s->pid > 0};
+
+	if (memchr(s->name.ptr, 0, s->name.len))
+		return;
+	buf_add(&j->away, (const char *)&a, sizeof(a));
+	buf_add(&j->away, s->name.ptr, s->name.len);
+	buf_addc(&j->away, 0);
 }
 
 static bool is_fact(const char *json, size_t len, const char *name)
@@ -131,6 +150,7 @@ static int load(struct journal *j, struct err *err)
 {
 	struct store_loader loader = {
 		.run = on_run,
+		.session = on_session,
 		.request = on_request,
 		.fact = on_fact,
 		.ud = j,
@@ -140,7 +160,8 @@ static int load(struct journal *j, struct err *err)
 	if (rc == 0)
 		rc = store_load(j->store, &loader, err);
 	buf_adds(&j->facts, j->facts.len > 0 ? "]" : "[]");
-	if (rc == 0 && (buf_error(&j->facts) || buf_error(&j->owners)))
+	if (rc == 0 &&
+	    (buf_error(&j->facts) || buf_error(&j->owners) || buf_error(&j->away)))
 		rc = err_set(err, ERR_LIMIT, "the store holds more than can be loaded");
 	return rc;
 }
@@ -176,6 +197,7 @@ int journal_new(struct host *h, struct journal **ret, struct err *err)
 	requests_init(&j->requests);
 	buf_init(&j->facts, MAX_FACTS);
 	buf_init(&j->owners, MAX_FACTS);
+	buf_init(&j->away, MAX_FACTS);
 	map_init(&j->folders, NULL);
 	read_boot(j->boot, sizeof(j->boot));
 	rc = store_open(h->state.path, STORE_WRITE, &j->store, &note, err);
@@ -236,6 +258,33 @@ int journal_restore(struct journal *j, struct err *err)
 	return rc;
 }
 
+/* A wall clock that was set back has nobody away for less than no time. */
+static void put_away(struct journal *j, const struct away *a, const char *name,
+		     int64_t mono_ms)
+{
+	int64_t ago = a->is_here ? 0 : clock_wall_ms() - a->seen;
+	size_t len = strlen(name);
+
+	if (!owners_away(&j->host->owners, name, len, mono_ms, ago > 0 ? ago : 0))
+		journal_session_gone(j->host, name, len);
+	else if (a->is_here)
+		journal_seen(j->host, name, len, false);
+}
+
+static void enter_away(struct journal *j, int64_t mono_ms)
+{
+	size_t at = 0;
+	struct away a;
+
+	while (at < j->away.len) {
+		const char *name = j->away.data + at + sizeof(a);
+
+		memcpy(&a, j->away.data + at, sizeof(a));
+		put_away(j, &a, name, mono_ms);
+		at += sizeof(a) + strlen(name) + 1;
+	}
+}
+
 void journal_enter_owners(struct journal *j)
 {
 	const char *end = j->owners.data + j->owners.len;
@@ -248,6 +297,11 @@ void journal_enter_owners(struct journal *j)
 		    owners_agent(&j->host->owners, p, strlen(p), now, &agent, &err) < 0)
 			host_say(err.msg);
 	buf_release(&j->owners);
+	enter_away(j, now);
+	buf_release(&j->away);
+	j->host->owners.seen = journal_seen;
+	j->host->owners.gone = journal_session_gone;
+	j->host->owners.ud = j->host;
 }
 
 /* ---- what happens ---- */
@@ -298,6 +352,25 @@ void journal_promised(void *ud, errand_call call, const char *id)
 					       .reply = {q->ids.data, q->ids.len},
 					       .at = clock_wall_ms(),
 				       });
+}
+
+void journal_seen(void *ud, const char *name, size_t len, bool is_connected)
+{
+	struct host *h = ud;
+
+	store_put_session(&h->journal->filling, &(struct store_session){
+							.name = {name, len},
+							.how = text("name"),
+							.seen = clock_wall_ms(),
+							.pid = is_connected ? getpid() : 0,
+						});
+}
+
+void journal_session_gone(void *ud, const char *name, size_t len)
+{
+	struct host *h = ud;
+
+	store_drop_session(&h->journal->filling, (errand_str){name, len});
 }
 
 void journal_ended(void *ud, errand_task task, const char *uid, int64_t bytes)
@@ -389,6 +462,11 @@ bool journal_sync(struct journal *j)
 	return false;
 }
 
+bool journal_has_more(const struct journal *j)
+{
+	return !store_batch_is_empty(&j->filling);
+}
+
 bool journal_is_busy(const struct journal *j)
 {
 	return j->is_busy || j->retry_ms != INT64_MAX;
@@ -427,5 +505,6 @@ void journal_free(struct journal *j)
 	free_folders(j);
 	buf_release(&j->facts);
 	buf_release(&j->owners);
+	buf_release(&j->away);
 	mem_free(NULL, j);
 }

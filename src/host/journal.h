@@ -38,12 +38,17 @@ void journal_promised(void *ud, errand_call call, const char *id);
 const char *journal_known(void *ud, errand_call call);
 /* A client has the answer to its line @number. */
 void journal_answered(struct journal *j, const char *nonce, uint64_t number);
+/* [callbacks of owners; @ud: the host] */
+void journal_seen(void *ud, const char *name, size_t len, bool is_connected);
+void journal_session_gone(void *ud, const char *name, size_t len);
 /* A client has gone. */
 void journal_client_gone(struct journal *j, const char *nonce);
 
 /* Is all that has happened durable? If not, a commit is under way, or begun here; host_durable()
  * is called after it. */
 bool journal_sync(struct journal *j);
+/* Has something happened since then? */
+bool journal_has_more(const struct journal *j);
 /* A commit is under way. */
 bool journal_is_busy(const struct journal *j);
 /* When a commit that failed is tried again. */

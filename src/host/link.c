@@ -104,7 +104,11 @@ static int read_line(struct link *l, const char **ret, size_t *ret_len, struct e
 
 static int say_hello(struct link *l, const struct link_options *o, struct err *err)
 {
-	struct hello h = {.role = o->role, .is_legacy_only = o->is_legacy_only};
+	struct hello h = {
+		.role = o->role,
+		.is_legacy_only = o->is_legacy_only,
+		.is_again = o->is_again,
+	};
 	autobuf struct buf line = BUF_INIT(MAX_CONTEXT + HELLO_MAX_LINE);
 	int rc;
 

@@ -25,6 +25,7 @@ struct link_options {
 	const char *session; /* NULL: none */
 	const char *nonce;   /* NULL: a fresh one */
 	bool is_legacy_only;
+	bool is_again; /* whoever has @nonce was connected before */
 };
 
 /* What there is at the other end. */

@@ -13,6 +13,8 @@
 
 /* How often it is looked whether a task that keeps a name has ended. */
 #define LOOK_MS INT64_C(600000)
+/* How exactly it is remembered when somebody was there last. */
+#define SEEN_MS INT64_C(3600000)
 
 struct owner {
 	struct list node;
@@ -21,8 +23,10 @@ struct owner {
 	struct owners *owners; /* NULL: they are gone */
 	struct buf name;
 	errand_agent agent;
-	size_t clients; /* connected now */
-	int64_t due_ms; /* to be disposed of then, if nobody comes; INT64_MAX: never */
+	size_t clients;    /* connected now */
+	int64_t due_ms;    /* to be disposed of then, if nobody comes; INT64_MAX: never */
+	int64_t told_ms;   /* when owners.seen was told; INT64_MIN: never */
+	bool told_clients; /* and what */
 	bool is_ending;
 };
 
@@ -84,12 +88,27 @@ static bool is_made_up(const struct owner *w)
 	return w->name.len > 0 && *w->name.data == '~';
 }
 
+static void tell_seen(struct owners *o, struct owner *w, int64_t mono_ms)
+{
+	bool has_clients = w->clients > 0;
+
+	if (!o->seen || is_made_up(w))
+		return;
+	if (w->told_ms != INT64_MIN && w->told_clients == has_clients &&
+	    mono_ms - w->told_ms < SEEN_MS)
+		return;
+	w->told_ms = mono_ms;
+	w->told_clients = has_clients;
+	o->seen(o->ud, w->name.data, w->name.len, has_clients);
+}
+
 /* Somebody was there just now. */
 static void touch(struct owners *o, struct owner *w, int64_t mono_ms)
 {
 	int64_t stay = is_made_up(w) ? o->grace_ms : o->keep_ms;
 
 	w->due_ms = w->clients > 0 || stay == 0 ? INT64_MAX : mono_ms + stay;
+	tell_seen(o, w, mono_ms);
 }
 
 /* NULL: there can be no more. */
@@ -114,6 +133,7 @@ static struct owner *add(struct owners *o, uint64_t hash, const char *name, size
 	buf_init(&w->name, MAX_LABEL);
 	buf_add(&w->name, name, len);
 	w->agent = agent;
+	w->told_ms = INT64_MIN;
 	w->hash = hash;
 	w->owners = o;
 	w->chain = map_get(&o->by_name, hash);
@@ -123,8 +143,8 @@ static struct owner *add(struct owners *o, uint64_t hash, const char *name, size
 	return w;
 }
 
-static int get(struct owners *o, const char *name, size_t len, int64_t mono_ms,
-	       struct owner **ret, struct err *err)
+static int get(struct owners *o, const char *name, size_t len, struct owner **ret,
+	       struct err *err)
 {
 	uint64_t hash = hash_of(name, len);
 	struct owner *w = find_name(o, hash, name, len);
@@ -136,7 +156,6 @@ static int get(struct owners *o, const char *name, size_t len, int64_t mono_ms,
 	if (w->is_ending)
 		return err_set(err, ERR_STATE,
 			       "the session '%.100s' is just ending: try again", name);
-	touch(o, w, mono_ms);
 	*ret = w;
 	return 0;
 }
@@ -145,10 +164,11 @@ int owners_agent(struct owners *o, const char *name, size_t len, int64_t mono_ms
 		 errand_agent *ret, struct err *err)
 {
 	struct owner *w = NULL;
-	int rc = get(o, name, len, mono_ms, &w, err);
+	int rc = get(o, name, len, &w, err);
 
 	if (!w)
 		return rc;
+	touch(o, w, mono_ms);
 	*ret = w->agent;
 	return 0;
 }
@@ -157,7 +177,7 @@ int owners_enter(struct owners *o, const char *name, size_t len, int64_t mono_ms
 		 struct err *err)
 {
 	struct owner *w = NULL;
-	int rc = get(o, name, len, mono_ms, &w, err);
+	int rc = get(o, name, len, &w, err);
 
 	if (!w)
 		return rc;
@@ -174,6 +194,22 @@ void owners_leave(struct owners *o, const char *name, size_t len, int64_t mono_m
 		return;
 	w->clients--;
 	touch(o, w, mono_ms);
+}
+
+bool owners_away(struct owners *o, const char *name, size_t len, int64_t mono_ms,
+		 int64_t away_ms)
+{
+	struct owner *w = find_name(o, hash_of(name, len), name, len);
+	int64_t stay = o->keep_ms - away_ms;
+	/* A clock may have been wrong: whoever wants to come back has the time to. */
+	int64_t least = o->grace_ms < o->keep_ms ? o->grace_ms : o->keep_ms;
+
+	if (!w)
+		return false;
+	if (o->keep_ms > 0)
+		w->due_ms = mono_ms + (stay > least ? stay : least);
+	w->told_ms = mono_ms;
+	return true;
 }
 
 /* ---- the end of one ---- */
@@ -214,6 +250,8 @@ static void on_disposed(void *ud, errand_host *h)
 	(void)h;
 	if (!w->owners)
 		return;
+	if (w->owners->gone && !is_made_up(w))
+		w->owners->gone(w->owners->ud, w->name.data, w->name.len);
 	chain_remove(w->owners, w);
 	w->owners->count--;
 	list_del(&w->node);
@@ -227,6 +265,13 @@ static void on_forgotten(void *ud)
 	w->is_ending = false;
 	if (!w->owners)
 		owner_free(w);
+}
+
+bool owners_is_left(const struct owners *o, const char *name, size_t len)
+{
+	const struct owner *w = find_name(o, hash_of(name, len), name, len);
+
+	return w && w->clients == 0 && count_tasks(w).tasks > 0;
 }
 
 static void dispose(struct owner *w)

@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,7 +22,12 @@ struct err;
 struct owners {
 	errand_host *host;
 	int64_t grace_ms, keep_ms; /* 0: for ever */
-	struct list all;           /* struct owner */
+	/* For who remembers given names: somebody is there, or was just now, told when that
+	 * changes and else once an hour; and the name is gone. NULL: nobody does. */
+	void (*seen)(void *ud, const char *name, size_t len, bool is_connected);
+	void (*gone)(void *ud, const char *name, size_t len);
+	void *ud;
+	struct list all; /* struct owner */
 	struct map by_name;
 	size_t count;
 };
@@ -33,6 +39,11 @@ void owners_release(struct owners *o);
  * disposed of. */
 int owners_agent(struct owners *o, const char *name, size_t len, int64_t mono_ms,
 		 errand_agent *ret, struct err *err) __attribute__((warn_unused_result));
+/* Nobody has been connected under @name, which has an agent, for @away_ms. False: it has none. */
+bool owners_away(struct owners *o, const char *name, size_t len, int64_t mono_ms,
+		 int64_t away_ms);
+/* Has it tasks, and is nobody connected? Who comes now may have forgotten them. */
+bool owners_is_left(const struct owners *o, const char *name, size_t len);
 /* A client is connected under @name, or is not any more. */
 int owners_enter(struct owners *o, const char *name, size_t len, int64_t mono_ms,
 		 struct err *err) __attribute__((warn_unused_result));

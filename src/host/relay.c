@@ -40,9 +40,9 @@ struct relay {
 	uv_loop_t loop;
 	uv_timer_t timer; /* the next try, or the end of our patience */
 	uv_signal_t signals[N_SIGNALS];
-	const struct link_options *options;
-	struct transport *client; /* stdin and stdout */
-	struct transport *host;   /* NULL: there is none */
+	struct link_options options; /* for every connection but the first */
+	struct transport *client;    /* stdin and stdout */
+	struct transport *host;      /* NULL: there is none */
 	struct list pending;
 	struct map by_number;
 	size_t pending_bytes;
@@ -336,7 +336,7 @@ static void on_retry(uv_timer_t *t)
 	struct link *l = NULL;
 	struct err err = {0};
 
-	if (launch_link(r->options, &l, &err) == LINK_OPEN && use_link(r, l, &err) == 0) {
+	if (launch_link(&r->options, &l, &err) == LINK_OPEN && use_link(r, l, &err) == 0) {
 		send_again(r);
 		return;
 	}
@@ -390,10 +390,11 @@ static void finish(struct relay *r)
 
 int relay_serve(struct link *l, const struct link_options *o)
 {
-	struct relay r = {.options = o};
+	struct relay r = {.options = *o};
 	struct err err = {0};
 	int rc = uv_loop_init(&r.loop);
 
+	r.options.is_again = true;
 	if (rc < 0) {
 		fprintf(stderr, "errand: no event loop: %s\n", uv_strerror(rc));
 		link_free(l);

@@ -181,12 +181,16 @@ static void reply(struct call *c, struct outcome *o)
 	buf_init(&o->facts, MAX_REPLY_LINE);
 	buf_init(&o->notices, MAX_REPLY_LINE);
 	find_facts(c, o);
+	c->has_digest = c->mcp->digest_agent == c->agent;
+	if (c->has_digest)
+		buf_add(&o->notices, buf_text(&c->mcp->digest), c->mcp->digest.len);
 	c->claim = claim_take(s, c->agent, &c->shown, &o->notices);
 	while (cut < CUT_TOO_LONG && put_reply(&line, c, o, cut) < 0)
 		cut++;
 	if (cut >= CUT_NOTICES) {
 		claim_return(c->claim);
 		c->claim = NULL;
+		c->has_digest = false;
 	}
 	if (cut == CUT_TOO_LONG) {
 		if (c->lease)

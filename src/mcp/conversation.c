@@ -238,6 +238,7 @@ struct mcp *mcp_new(struct mcp_server *s, const struct mcp_ops *ops, void *ud)
 	list_init(&m->sent);
 	map_init(&m->by_id, NULL);
 	map_init(&m->by_token, NULL);
+	buf_init(&m->digest, KIB(64));
 	return m;
 }
 
@@ -273,5 +274,6 @@ void mcp_free(struct mcp *m)
 	list_each(node, &m->sent) sent_free(m, list_entry(node, struct sent, node));
 	map_release(&m->by_id);
 	map_release(&m->by_token);
+	buf_release(&m->digest);
 	mem_free(NULL, m);
 }

@@ -120,6 +120,10 @@ static void call_commit(struct call *c)
 	if (c->lease)
 		(void)errand_lease_commit(m->server->host, c->lease);
 	claim_commit(c->claim);
+	if (c->has_digest) {
+		m->digest_agent = 0;
+		buf_release(&m->digest);
+	}
 	if (c->shown.len > 0)
 		notices_withdraw(m->server, c->agent, &c->shown);
 	call_free(c);

@@ -8,6 +8,7 @@
  *      methods.c        the table of methods and the short ones
  *      call.c           tools/call: from the request to a reply
  *      notices.c        notices that ride on replies
+ *      digest.c         what a session holds that is resumed
  *      server.c         tool list, instructions
  *      rpc.c            one message
  */
@@ -65,7 +66,9 @@ struct mcp {
 	struct list sent;  /* struct sent */
 	struct map by_token;
 	uint64_t last_token;
-	uint64_t tag; /* of the line that is being read */
+	uint64_t tag;      /* of the line that is being read */
+	struct buf digest; /* for digest_agent, until it was delivered */
+	errand_agent digest_agent;
 	size_t in_flight, in_flight_bytes;
 };
 
@@ -107,6 +110,7 @@ struct call {
 	/* Of the reply: */
 	errand_lease lease;
 	struct claim *claim;
+	bool has_digest;
 	struct buf shown; /* the task whose end it shows */
 };
 

@@ -67,6 +67,9 @@ struct mcp_ops {
 struct mcp *mcp_new(struct mcp_server *s, const struct mcp_ops *ops, void *ud);
 /* Answer server/discover as an old server would. */
 void mcp_be_legacy(struct mcp *m);
+/* Somebody comes back to @agent, whose tasks it may have forgotten: the first reply that is
+ * delivered to that agent begins its notices with a line about them. */
+void mcp_resume(struct mcp *m, errand_agent agent);
 /* The client is gone: its calls are aborted, what was not sent is returned. NULL is fine. */
 void mcp_free(struct mcp *m);
 

@@ -102,11 +102,12 @@ struct store_run {
 };
 void store_put_run(struct store_batch *b, const struct store_run *r);
 
-/* A session by its name: how it was named, and who was connected last. */
+/* A session by its name: how it was named, and when somebody was connected last. */
 struct store_session {
 	errand_str name, how, cwd;
-	int64_t seen; /* when */
-	int64_t pid, ticks;
+	int64_t seen;
+	int64_t pid,
+		ticks; /* pid: of the host that somebody is connected to; 0: nobody is */
 };
 void store_put_session(struct store_batch *b, const struct store_session *s);
 void store_drop_session(struct store_batch *b, errand_str name);

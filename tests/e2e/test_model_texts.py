@@ -14,6 +14,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "lib"))
 sys.dont_write_bytecode = True
+from daemon import Daemon  # noqa: E402
 from mcpclient import (LEGACY, Client, build_dir, notices_of, run_tests,  # noqa: E402
                        text_of, wait_for)
 
@@ -102,6 +103,17 @@ def of_the_output(texts):
         texts["notice-cut"] = until_notice(c)
 
 
+def of_a_session(texts):
+    with Daemon() as d:
+        with d.agent(session="s") as a:
+            start(a, "echo compiling; exec sleep 600")
+            start(a, "true")
+            with d.operator() as op:
+                op.ask("errand/wait", id="bash-2")
+        with d.agent(session="s") as a:
+            texts["resumed"] = until_notice(a).splitlines()[0]
+
+
 def of_the_errors(texts):
     with client() as c:
         texts["list-empty"] = c.text("task_list")
@@ -116,7 +128,7 @@ def of_the_errors(texts):
 def all_texts():
     texts = {}
     for make in (of_the_start, of_the_prefix, of_the_foreground, of_the_output,
-                 of_the_errors):
+                 of_a_session, of_the_errors):
         make(texts)
     return texts
 

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import signal
+import sqlite3
 import sys
 import tempfile
 import threading
@@ -168,6 +169,104 @@ def test_what_was_read_is_not_read_again_what_was_not_acknowledged_is():
         with d.agent(session="s") as a:
             equal(a.text("task_output", task_id=task).split("\n")[0], "(no new output)")
             a.tool("task_kill", task_id=task)
+
+
+# ---- sessions ----
+
+def edit(state, statement, *values):
+    """Change what a dead daemon has left in its store."""
+    db = sqlite3.connect(os.path.join(state, "errand.db"))
+    with db:
+        assert db.execute(statement, values).rowcount == 1, statement
+    db.close()
+
+
+def ends_in(d, name):
+    with d.operator() as op:
+        return {s["name"]: s.get("endsInMs") for s in op.ask("errand/sessions")["sessions"]
+                }.get(name)
+
+
+def left(d, name):
+    with d.agent(session=name) as a:
+        a.text("task_list")
+    wait_for(lambda: ends_in(d, name) is not None, 10)
+    d.kill(signal.SIGTERM)
+
+
+def test_a_name_is_kept_from_its_last_client_on_and_not_from_the_last_start():
+    hour = 3600 * 1000
+    with Daemon(env={"ERRAND_SESSIONS_KEEP_FOR_S": "7200"}) as d:
+        left(d, "s")
+        edit(d.state, "UPDATE session SET seen = seen - ? WHERE name = 's'", hour)
+        d.start()
+        assert hour - 120000 < ends_in(d, "s") <= hour, ends_in(d, "s")
+        crash(d)
+        assert ends_in(d, "s") <= hour, ends_in(d, "s")
+
+
+def test_a_name_whose_time_was_over_meanwhile_ends_after_a_grace_and_leaves_no_row():
+    with Daemon(env={"ERRAND_SESSIONS_GRACE_S": "1"}) as d:
+        left(d, "s")
+        edit(d.state, "UPDATE session SET seen = 1")
+        d.start()
+        wait_for(lambda: ends_in(d, "s") is None, 10)
+        d.kill(signal.SIGTERM)
+        db = sqlite3.connect(os.path.join(d.state, "errand.db"))
+        equal(db.execute("SELECT count(*) FROM session").fetchone(), (0,))
+        db.close()
+
+
+def test_a_name_whose_clock_was_set_back_is_kept_no_longer_than_from_now():
+    with Daemon(env={"ERRAND_SESSIONS_KEEP_FOR_S": "7200"}) as d:
+        left(d, "s")
+        edit(d.state, "UPDATE session SET seen = seen + 1000000000")
+        d.start()
+        assert ends_in(d, "s") <= 7200000, ends_in(d, "s")
+
+
+def test_a_client_that_was_connected_when_the_daemon_died_has_its_whole_time():
+    with Daemon(env={"ERRAND_SESSIONS_KEEP_FOR_S": "7200"}) as d:
+        with d.agent(session="s") as a:
+            a.text("task_list")
+            d.kill()
+        edit(d.state, "UPDATE session SET seen = 1 WHERE pid > 0")
+        d.start()
+        assert ends_in(d, "s") > 7000000, ends_in(d, "s")
+
+
+def resumed(reply):
+    return [text for text in notices_of(reply) if "session resumed" in text]
+
+
+def test_who_comes_back_to_a_session_is_told_once_what_it_holds():
+    with Daemon() as d:
+        with d.agent(session="s") as a:
+            task = start(a, "echo hello; exec sleep 600")
+            equal(resumed(a.tool("task_list")), [])
+            done = start(a, "true")
+            with d.operator() as op:
+                op.ask("errand/wait", id=done)
+        crash(d)
+        with d.agent(session="s") as a:
+            first, = resumed(a.tool("task_list"))
+            assert first.startswith("[session resumed; running: %s; ended meanwhile: %s; "
+                                    "unread output: %s 6 bytes]\nbackground task %s "
+                                    % (task, done, task, done)), first
+            equal(resumed(a.tool("task_list")), [])
+            a.request("ping")  # the acknowledgement before it has been taken
+        with d.agent(session="s") as a:  # what was told is no news
+            equal(resumed(a.tool("task_list")),
+                  ["[session resumed; running: %s; unread output: %s 6 bytes]" % (task, task)])
+
+
+def test_a_client_that_was_never_away_is_told_nothing():
+    with State() as state:
+        with relay(state) as c:
+            task = start(c, "exec sleep 600")
+            kill_daemon(state)
+            equal(resumed(c.tool("task_list")), [])
+            c.tool("task_kill", task_id=task)
 
 
 # ---- requests ----

@@ -39,6 +39,7 @@ struct talk {
 	size_t bulk; /* instead: so many line feeds */
 	/* What the producer knows of each of them: the id, and so many bytes; 0: nothing. */
 	size_t facts;
+	int unread; /* instead: so many bytes; 0: nothing */
 };
 
 static void talk_send(void *ud, struct buf *line, uint64_t tag, uint64_t token)
@@ -88,7 +89,9 @@ static void talk_facts(void *ud, const char *id, size_t len, struct buf *out)
 {
 	const struct talk *t = ud;
 
-	if (!t->facts)
+	if (t->unread)
+		buf_addf(out, "{\"unreadBytes\":%d}", t->unread);
+	if (t->unread || !t->facts)
 		return;
 	buf_addf(out, "{\"of\":\"%.*s\",\"much\":\"", (int)len, id);
 	for (size_t i = 0; i < t->facts; i++)

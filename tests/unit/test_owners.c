@@ -148,3 +148,73 @@ TEST(without_a_time_names_stay_for_ever)
 	CHECK(owners_deadline(&owners) == INT64_MAX);
 	end();
 }
+
+/* ---- what is remembered of them ---- */
+
+static char said[200];
+
+static void on_seen(void *ud, const char *name, size_t len, bool is_connected)
+{
+	size_t n = strlen(said);
+
+	(void)ud;
+	(void)snprintf(said + n, sizeof(said) - n, "%.*s%s ", (int)len, name,
+		       is_connected ? "+" : "-");
+}
+
+static void on_gone(void *ud, const char *name, size_t len)
+{
+	size_t n = strlen(said);
+
+	(void)ud;
+	(void)snprintf(said + n, sizeof(said) - n, "%.*s! ", (int)len, name);
+}
+
+static void begin_told(void)
+{
+	begin();
+	said[0] = 0;
+	owners.keep_ms = 10000;
+	owners.grace_ms = 10;
+	owners.seen = on_seen;
+	owners.gone = on_gone;
+}
+
+TEST(a_given_name_is_told_when_somebody_comes_and_goes_and_when_it_ends)
+{
+	begin_told();
+	enter("a", 0);
+	enter("a", 1);
+	leave("a", 2);
+	leave("a", 3);
+	enter("~1", 3);
+	leave("~1", 3);
+	CHECK_STR(said, "a+ a- ");
+	owners_tick(&owners, 20000);
+	finish();
+	CHECK_STR(said, "a+ a- a! ");
+	end();
+}
+
+TEST(a_name_that_only_calls_is_told_once_an_hour)
+{
+	errand_agent a;
+
+	begin_told();
+	for (int64_t now = 0; now < 7200000; now += 60000)
+		CHECK_INT(owners_agent(&owners, "a", 1, now, &a, NULL), 0);
+	CHECK_STR(said, "a- a- ");
+	end();
+}
+
+TEST(time_away_counts_and_leaves_time_to_come_back)
+{
+	begin_told();
+	(void)agent("a");
+	CHECK(owners_away(&owners, "a", 1, 100, 4000));
+	CHECK_INT(owners_deadline(&owners), 6100);
+	CHECK(owners_away(&owners, "a", 1, 100, 400000));
+	CHECK_INT(owners_deadline(&owners), 110);
+	CHECK(!owners_away(&owners, "b", 1, 100, 0));
+	end();
+}
