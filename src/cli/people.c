@@ -19,6 +19,8 @@
 
 /* How long a log that is just being begun is waited for at once. */
 #define BIRTH_MS 100
+/* One request that so many hosts have died of is not asked again. */
+#define MAX_HOSTS 20
 
 /* ---- a host ---- */
 
@@ -61,6 +63,8 @@ int people_connect(struct asking *a, const char *state, const char *session)
 	};
 	struct err err = {0};
 
+	a->state = state;
+	a->session = session;
 	switch (a->may_start ? launch_link(&o, &a->link, &err)
 			     : link_open(&o, &a->link, &err)) {
 	case LINK_OPEN:
@@ -81,19 +85,34 @@ void people_leave(struct asking *a)
 	a->link = NULL;
 }
 
+int people_reconnect(struct asking *a)
+{
+	people_leave(a);
+	a->may_start = true;
+	return people_connect(a, a->state, a->session);
+}
+
 /* ---- one request ---- */
 
 int people_ask(struct asking *a, const char *method, const struct buf *params,
 	       struct js **ret)
 {
 	autobuf struct buf result = BUF_INIT(MAX_JSON_TEXT);
+	const char *json = params ? buf_text(params) : "{}";
 	struct err err = {0};
+	int rc = link_ask(a->link, method, json, &result, &err);
 
-	if (link_ask(a->link, method, params ? buf_text(params) : "{}", &result, &err) <
-		    0 ||
-	    js_parse(buf_text(&result), result.len, ret, &err) < 0)
-		return people_failed(a, &err);
-	return EXIT_DONE;
+	for (int i = 0; i < MAX_HOSTS && rc == -ERR_SYS && a->is_patient; i++) {
+		int code = people_reconnect(a);
+
+		if (code != EXIT_DONE)
+			return code;
+		buf_clear(&result);
+		rc = link_ask(a->link, method, json, &result, &err);
+	}
+	if (rc == 0)
+		rc = js_parse(buf_text(&result), result.len, ret, &err);
+	return rc < 0 ? people_failed(a, &err) : EXIT_DONE;
 }
 
 void people_put_id(struct buf *params, const char *id)

@@ -21,11 +21,18 @@ struct asking {
 	const char *command; /* "ls" */
 	struct link *link;
 	bool may_start; /* a daemon, where none runs */
+	/* A host that goes is followed by the next one, which is asked again: for what changes
+	 * nothing, or nothing more. */
+	bool is_patient;
+	const char *state, *session; /* of people_connect() */
 };
 
 /* EXIT_DONE, or why there is nobody to ask. Then people_leave(), also after a failure. */
 int people_connect(struct asking *a, const char *state, const char *session);
 void people_leave(struct asking *a);
+/* The host has gone: to the next one, which is started if need be, since it has tasks to look
+ * after. */
+int people_reconnect(struct asking *a);
 /* One request with a result; @params as JSON, or NULL. Free *@ret with js_free(). */
 int people_ask(struct asking *a, const char *method, const struct buf *params,
 	       struct js **ret);

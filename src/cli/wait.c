@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/human.h"
 #include "base/limits.h"
@@ -27,28 +28,45 @@ static const struct option_spec options[] = {
 	END_OF_OPTIONS,
 };
 
-static size_t count(char *const *args)
-{
-	size_t n = 0;
+struct waits {
+	char *const *ids;
+	size_t n;
+	bool is_answered[MAX_WAITS];
+	size_t asked[MAX_WAITS]; /* the request's number less 1 -> which id */
+	int64_t until_ms;        /* monotonic; 0: for ever */
+};
 
-	while (args[n])
-		n++;
-	return n;
+static void count(struct waits *w, char *const *args)
+{
+	w->ids = args;
+	while (args[w->n])
+		w->n++;
 }
 
-static int ask_all(struct asking *a, char *const *ids, int64_t timeout_ms)
+static int ask_one(struct asking *a, const struct waits *w, const char *id, struct err *err)
 {
+	autobuf struct buf params = BUF_INIT(MAX_REQUEST_LINE);
+	int64_t left = w->until_ms - clock_mono_ms();
+
+	people_put_id(&params, id);
+	if (w->until_ms)
+		buf_addf(&params, ",\"timeoutMs\":%" PRId64, left > 0 ? left : 1);
+	buf_addc(&params, '}');
+	return link_post(a->link, "errand/wait", buf_text(&params), err);
+}
+
+/* For all that have no answer yet. */
+static int ask_all(struct asking *a, struct waits *w)
+{
+	size_t n_asked = 0;
 	struct err err = {0};
 	int rc = 0;
 
-	for (; *ids && rc == 0; ids++) {
-		autobuf struct buf params = BUF_INIT(MAX_REQUEST_LINE);
-
-		people_put_id(&params, *ids);
-		if (timeout_ms)
-			buf_addf(&params, ",\"timeoutMs\":%" PRId64, timeout_ms);
-		buf_addc(&params, '}');
-		rc = link_post(a->link, "errand/wait", buf_text(&params), &err);
+	for (size_t i = 0; i < w->n && rc == 0; i++) {
+		if (w->is_answered[i])
+			continue;
+		w->asked[n_asked++] = i;
+		rc = ask_one(a, w, w->ids[i], &err);
 	}
 	return rc < 0 ? people_failed(a, &err) : EXIT_DONE;
 }
@@ -72,45 +90,53 @@ static void take_task(struct answer *ret, const struct js *task, const char *id)
 	fprintf(stderr, "%s: %s\n", id, buf_text(&status));
 }
 
-/* The next one, whichever that is. .which is @n where the host has gone. */
-static struct answer take_answer(struct asking *a, char *const *ids, size_t n)
+/* The next one, whichever that is. .which is w->n where there will be none. */
+static struct answer take_answer(struct asking *a, struct waits *w)
 {
 	autobuf struct buf result = BUF_INIT(MAX_JSON_TEXT);
-	struct answer ret = {.which = n};
+	struct answer ret = {.which = w->n};
 	struct js *json = NULL;
 	struct err err = {0};
 	uint64_t number = 0;
-	int rc = link_answer(a->link, &number, &result, &err);
+	int rc;
 
-	if (number >= 1 && number <= n)
-		ret.which = (size_t)number - 1;
+	while ((rc = link_answer(a->link, &number, &result, &err)) == -ERR_SYS) {
+		ret.code = people_reconnect(a);
+		if (ret.code == EXIT_DONE)
+			ret.code = ask_all(a, w);
+		if (ret.code != EXIT_DONE)
+			return ret;
+	}
+	if (number >= 1 && number <= w->n)
+		ret.which = w->asked[number - 1];
 	if (rc == 0)
 		rc = js_parse(buf_text(&result), result.len, &json, &err);
-	if (rc == 0 && ret.which == n)
+	if (rc == 0 && ret.which == w->n)
 		rc = err_set(&err, ERR_FORMAT, "the host answers what was not asked");
 	if (rc < 0)
 		ret.code = people_failed(a, &err);
 	else
-		take_task(&ret, js_get(json, "task"), ids[ret.which]);
+		take_task(&ret, js_get(json, "task"), w->ids[ret.which]);
 	js_free(json);
 	return ret;
 }
 
 /* Of all: the first code that is not 0, in the order of the arguments. */
-static int await(struct asking *a, char *const *ids, bool any)
+static int await(struct asking *a, struct waits *w, bool any)
 {
-	size_t n = count(ids), first = n;
+	size_t first = w->n;
 	int code = EXIT_DONE;
 
 	if (isatty(STDERR_FILENO))
-		fprintf(stderr, "waiting for %zu task%s\n", n, n == 1 ? "" : "s");
-	for (size_t i = 0; i < n; i++) {
-		struct answer next = take_answer(a, ids, n);
+		fprintf(stderr, "waiting for %zu task%s\n", w->n, w->n == 1 ? "" : "s");
+	for (size_t i = 0; i < w->n; i++) {
+		struct answer next = take_answer(a, w);
 
 		if (any && next.has_ended)
-			printf("%s\n", ids[next.which]);
-		if (any || next.which == n)
+			printf("%s\n", w->ids[next.which]);
+		if (any || next.which == w->n)
 			return next.code;
+		w->is_answered[next.which] = true;
 		if (next.code != EXIT_DONE && next.which < first) {
 			first = next.which;
 			code = next.code;
@@ -122,17 +148,21 @@ static int await(struct asking *a, char *const *ids, bool any)
 static int run(const char *const *values, char *const *args)
 {
 	struct asking a = {.command = "wait"};
+	struct waits w = {0};
 	struct err err = {0};
 	int64_t timeout_ms = 0;
 	int rc;
 
 	if (values[TIMEOUT] && human_read_ms(values[TIMEOUT], &timeout_ms, &err) < 0)
 		return people_wrong(&a, &err);
+	if (timeout_ms)
+		w.until_ms = clock_mono_ms() + timeout_ms;
+	count(&w, args);
 	rc = people_connect(&a, values[STATE], NULL);
 	if (rc == EXIT_DONE)
-		rc = ask_all(&a, args, timeout_ms);
+		rc = ask_all(&a, &w);
 	if (rc == EXIT_DONE)
-		rc = await(&a, args, values[ANY] != NULL);
+		rc = await(&a, &w, values[ANY] != NULL);
 	people_leave(&a);
 	return rc;
 }

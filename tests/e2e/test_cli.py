@@ -29,7 +29,7 @@ def equal(got, want):
 
 
 def env_of(d, **env):
-    full = {**os.environ, "ERRAND_STATE": d.state}
+    full = {**os.environ, **getattr(d, "env", {}), "ERRAND_STATE": d.state}
     full.pop("ERRAND_SESSION", None)
     return {**full, **env}
 
@@ -233,7 +233,8 @@ def no_daemon():
     """A state folder without a host; one that comes is ended with its tasks."""
     with tempfile.TemporaryDirectory(prefix="errand-test-",
                                      ignore_cleanup_errors=True) as state:
-        nobody = argparse.Namespace(state=state)
+        # One that was started beside the first may come to life when that has gone.
+        nobody = argparse.Namespace(state=state, env={"ERRAND_DAEMON_IDLE_S": "2"})
         try:
             yield nobody
         finally:
@@ -266,6 +267,91 @@ def test_a_state_folder_that_cannot_be_used_is_said():
                               check=False)
         equal((done.returncode, done.stdout), (1, b""))
         assert state.encode() in done.stderr and b"chmod 700" in done.stderr, done
+
+
+# ---- a host that is killed, and the next one ----
+
+def crash(d):
+    d.kill()
+    return d.start()
+
+
+def at_the_gate(d, *options):
+    """A task that says so and then waits to be let go, to end with 4; and how to."""
+    go = d.state + "/go"
+
+    def let_go():
+        with open(go, "w"):
+            pass
+    return run(d, *options, "echo here; while [ ! -e \"$GO\" ]; do sleep 0.02; done; "
+               "echo done; exit 4", GO=go), let_go
+
+
+def test_what_a_person_has_started_outlives_the_host():
+    with Daemon() as d:
+        task, let_go = at_the_gate(d, "--label", "mine")
+        wait_for(lambda: out(d, "logs", task) == "here\n", 10)
+        crash(d)
+        equal([(t["id"], t["label"], t["status"], t["ownerSession"])
+               for t in tasks(d).values()], [(task, "mine", "running", "people")])
+        let_go()
+        out(d, "wait", task, code=4)
+        equal(out(d, "logs", task), "here\ndone\n")
+
+
+@contextlib.contextmanager
+def running(d, *args, **env):
+    """`errand ARGS` while the block lasts."""
+    p = subprocess.Popen([ERRAND, *args], env=env_of(d, **env), stdout=subprocess.PIPE,
+                         stderr=subprocess.DEVNULL)
+    try:
+        yield p
+    finally:
+        p.kill()
+        p.communicate()
+
+
+def kill_host(d):
+    with Operator(d.state) as op:
+        host = op.said["pid"]
+    os.kill(host, signal.SIGKILL)
+    wait_for(lambda: not alive(host), 10)
+
+
+def test_a_wait_outlives_the_host_and_starts_the_next():
+    with no_daemon() as d:
+        task, let_go = at_the_gate(d)
+        done = run(d, "exit 0")
+        with running(d, "wait", "--timeout", "1h", done, task) as p:
+            with Operator(d.state) as op:
+                wait_for(lambda: op.ask("errand/stat")["clients"] == 2, 10)
+                op.ask("errand/wait", id=done)
+            kill_host(d)
+            let_go()
+            equal(p.wait(20), 4)
+
+
+def test_run_and_wait_outlives_the_host():
+    with no_daemon() as d:
+        go = d.state + "/go"
+        with running(d, "run", "--wait", "echo here; while [ ! -e \"$GO\" ]; do sleep 0.02; "
+                     "done; echo done; exit 4", GO=go) as p:
+            equal(p.stdout.readline(), b"here\n")
+            kill_host(d)
+            with open(go, "w"):
+                pass
+            equal((p.stdout.read(), p.wait(20)), (b"done\n", 4))
+
+
+def test_an_ended_session_is_history_also_for_the_next_host():
+    with Daemon() as d:
+        out(d, "wait", run(d, "--label", "old", "exit 3"), code=3)
+        out(d, "sessions", "end", "people")
+        wait_for(lambda: tasks(d) == {}, 10)
+        crash(d)
+        equal(tasks(d), {})
+        lines = out(d, "ls", "--all").splitlines()
+        assert re.match(r"bash-1 +bash +completed .* old +exit code: 3$", lines[1]), lines
 
 
 # ---- ls ----
