@@ -34,7 +34,7 @@ static void print_options(const struct command *c)
 static void print_bash(void)
 {
 	printf("_errand() {\n"
-	       "\tlocal cur=${COMP_WORDS[COMP_CWORD]} words= ids=\n"
+	       "\tlocal cur=${COMP_WORDS[COMP_CWORD]} words='' ids=''\n"
 	       "\tCOMPREPLY=()\n"
 	       "\tif [[ $COMP_CWORD -eq 1 ]]; then\n"
 	       "\t\twords='");
