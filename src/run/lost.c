@@ -51,24 +51,54 @@ static ssize_t read_proc(pid_t pid, const char *file, char *text, size_t size)
 	return (ssize_t)len;
 }
 
-/* Field 22; 0 for a process that is gone, or dead and unburied. */
+/*
+ * Field 22; 0 for a process that is gone, or dead and unburied. The state is the first
+ * thread's: field 20 tells of others that go on.
+ */
 static uint64_t living_since(pid_t pid)
 {
 	char line[1024], *at;
+	bool is_dead;
 
 	if (read_proc(pid, "stat", line, sizeof(line)) <= 0)
 		return 0;
 	at = strrchr(line, ')');
-	if (!at || at[1] != ' ' || at[2] == 'Z' || at[2] == 'X')
+	if (!at || at[1] != ' ')
 		return 0;
-	for (int field = 2; at && field < 22; field++)
+	is_dead = at[2] == 'Z' || at[2] == 'X';
+	for (int field = 2; at && field < 20; field++)
 		at = strchr(at + 1, ' ');
+	if (!at || (strtoull(at, &at, 10) <= 1 && is_dead))
+		return 0;
+	at = strchr(at + 1, ' ');
 	return at ? strtoull(at, NULL, 10) : 0;
+}
+
+/* That of the first thread that has not ended; all share it. */
+static ssize_t read_environ(pid_t pid, char *text, size_t size)
+{
+	ssize_t len = read_proc(pid, "environ", text, size);
+	const struct dirent *e;
+	char path[64];
+	DIR *dir;
+
+	if (len > 0)
+		return len;
+	(void)snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	dir = opendir(path);
+	while (dir && len <= 0 && (e = readdir(dir))) {
+		(void)snprintf(path, sizeof(path), "task/%.20s/environ", e->d_name);
+		if (e->d_name[0] != '.')
+			len = read_proc(pid, path, text, size);
+	}
+	if (dir)
+		(void)closedir(dir);
+	return len;
 }
 
 static bool has_variable(pid_t pid, const char *variable, char *scratch, size_t size)
 {
-	ssize_t len = read_proc(pid, "environ", scratch, size);
+	ssize_t len = read_environ(pid, scratch, size);
 	size_t want = strlen(variable) + 1;
 	const char *hit;
 

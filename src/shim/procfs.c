@@ -75,7 +75,7 @@ static ssize_t read_file(const char *path, char *buf, size_t size)
 }
 
 /* The name in the second field may hold anything: the last ')' ends it. The others are
- * numbers: 4 is the parent, 6 the session, 22 the start time. */
+ * numbers: 4 is the parent, 6 the session, 20 the threads, 22 the start time. */
 bool procfs_stat(pid_t pid, struct procfs_stat *ret)
 {
 	char path[64], buf[512], *at, *end;
@@ -95,6 +95,7 @@ bool procfs_stat(pid_t pid, struct procfs_stat *ret)
 	}
 	ret->parent = (pid_t)fields[4];
 	ret->session = (pid_t)fields[6];
+	ret->threads = fields[20];
 	ret->ticks = fields[22];
 	return true;
 }
@@ -108,22 +109,51 @@ uid_t procfs_uid(pid_t pid)
 	return stat(path, &st) == 0 ? st.st_uid : 0;
 }
 
-bool procfs_has_file(pid_t pid, dev_t dev, ino_t ino)
+enum has {
+	HAS_NOT,
+	HAS,
+	HAS_NOTHING, /* it has ended */
+};
+
+static enum has thread_has_file(pid_t pid, const char *thread, dev_t dev, ino_t ino)
 {
+	enum has answer = HAS_NOTHING;
 	struct folder f;
 	const char *name;
-	char path[64];
+	char path[96];
 	struct stat st;
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+	(void)snprintf(path, sizeof(path), "/proc/%d/task/%s/fd", (int)pid, thread);
 	if (!folder_open(&f, path))
-		return false;
+		return HAS_NOTHING;
 	while ((name = folder_next(&f))) {
+		answer = HAS_NOT;
 		if (fstatat(f.fd, name, &st, 0) == 0 && st.st_ino == ino &&
 		    st.st_dev == dev) {
 			folder_stop(&f);
-			return true;
+			return HAS;
 		}
+	}
+	return answer;
+}
+
+/* The first thread may have ended before the others; those share their descriptors. */
+bool procfs_has_file(pid_t pid, dev_t dev, ino_t ino)
+{
+	struct folder threads;
+	const char *name;
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	if (!folder_open(&threads, path))
+		return false;
+	while ((name = folder_next(&threads))) {
+		enum has answer = thread_has_file(pid, name, dev, ino);
+
+		if (answer == HAS_NOTHING)
+			continue;
+		folder_stop(&threads);
+		return answer == HAS;
 	}
 	return false;
 }

@@ -10,13 +10,15 @@
 struct procfs_stat {
 	char state;
 	pid_t parent, session;
+	uint64_t threads;
 	uint64_t ticks; /* start time */
 };
 
 bool procfs_stat(pid_t pid, struct procfs_stat *ret);
+/* The state is the first thread's: others may go on when that has ended. */
 static inline bool procfs_is_dead(const struct procfs_stat *st)
 {
-	return st->state == 'Z' || st->state == 'X';
+	return (st->state == 'Z' || st->state == 'X') && st->threads <= 1;
 }
 
 typedef void (*procfs_fn)(pid_t pid, pid_t parent);

@@ -270,16 +270,41 @@ static inline size_t read_text(const char *path, char *text, size_t size)
 }
 
 /* A zombie counts as dead. */
-static inline bool is_alive(long pid)
+/* As /proc has it; 'X' for one that is gone. */
+static inline char process_state(long pid)
 {
 	char path[64], line[512];
 	const char *at;
 
 	(void)snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
 	if (!read_text(path, line, sizeof(line)))
-		return false;
+		return 'X';
 	at = strrchr(line, ')');
-	return at && at[2] != 'Z' && at[2] != 'X';
+	return at ? at[2] : 'X';
+}
+
+static inline bool is_alive(long pid)
+{
+	return !strchr("ZX", process_state(pid));
+}
+
+/* A command that starts headless.c after @before, and prints its number when its first thread
+ * is over. */
+static inline const char *headless(const char *before)
+{
+	static char text[4352];
+
+	(void)snprintf(text, sizeof(text),
+		       "%s %s/tests/unit/headless </dev/null & "
+		       "until grep -q '^State:.Z' /proc/$!/status; do :; done; echo $!;",
+		       before, getenv("ERRAND_BUILD"));
+	return text;
+}
+
+/* A zombie may be one without its first thread: here everybody who has a number counts. */
+static inline bool has_process(long pid)
+{
+	return kill((pid_t)pid, 0) == 0;
 }
 
 typedef void (*found_fn)(pid_t pid);

@@ -315,6 +315,22 @@ TASK_TEST(a_killed_shim_means_lost_and_its_tree_is_swept)
 	assert_true(log_has(&j, "\n"));
 }
 
+TASK_TEST(a_sweep_finds_who_goes_on_without_its_first_thread)
+{
+	struct proto_record r;
+	char command[4608];
+	struct job j;
+
+	(void)snprintf(command, sizeof(command), "%s sleep 60", headless("setsid"));
+	job_start(w, &j, command);
+	job_says(w, &j, "\n");
+	read_status(only_folder(w), &r);
+	assert_int_equal(kill(r.shim_pid, SIGKILL), 0);
+	job_wait(w, &j);
+	assert_int_equal(j.end.cause, RUN_LOST);
+	wait_until(w, !has_process(strtol(job_log(&j), NULL, 10)));
+}
+
 TASK_TEST(a_task_that_kills_its_shim_is_lost_too)
 {
 	struct job j;

@@ -164,6 +164,27 @@ TASK_TEST(disposal_releases_what_is_detached)
 	end_all(free);
 }
 
+static void expect_counted_and_ended(struct world *w, const char *before)
+{
+	struct job j;
+	long pid;
+
+	job_run(w, &j, headless(before));
+	pid = strtol(job_log(&j), NULL, 10);
+	assert_int_equal(j.end.processes_left, 1);
+	assert_int_equal(j.end.detached_left, 0);
+	assert_true(has_process(pid));
+	run_drop(j.task);
+	wait_until(w, !has_process(pid));
+	wait_until(w, only_folder(w)[0] == 0);
+}
+
+TASK_TEST(who_goes_on_without_its_first_thread_is_counted_and_ended)
+{
+	expect_counted_and_ended(w, "");       /* by its session */
+	expect_counted_and_ended(w, "setsid"); /* by its pipe */
+}
+
 TASK_TEST(a_new_host_finds_the_detached_of_an_ended_task)
 {
 	const char *sleep = own_sleep();
