@@ -7,11 +7,16 @@
  */
 #include <errno.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "shim/shim.h"
+
+/* What is not for hosts: the shim's own descriptors, those of a walk over the tree, and one
+ * more to refuse a host with. */
+#define OWN_FDS 18
 
 static void let_go(struct shim *s, unsigned slot)
 {
@@ -53,8 +58,21 @@ static void tell_end(struct shim *s, unsigned slot)
 	tell(s, slot, &p);
 }
 
+/* Whom it lets in must not keep it from finding its tree. */
+static unsigned count_slots(void)
+{
+	struct rlimit r = {.rlim_cur = 0};
+
+	(void)getrlimit(RLIMIT_NOFILE, &r);
+	if (r.rlim_cur <= OWN_FDS)
+		return 1;
+	return r.rlim_cur - OWN_FDS < SHIM_HOSTS ? (unsigned)r.rlim_cur - OWN_FDS
+						 : SHIM_HOSTS;
+}
+
 void shim_hosts_init(struct shim *s)
 {
+	s->n_slots = count_slots();
 	if (shim_watch(s, s->hosts[0].fd, EPOLLIN, SOURCE_HOST, 0) != 0)
 		let_go(s, 0);
 	else
@@ -72,19 +90,16 @@ static bool is_ours(int fd)
 
 static int free_slot(const struct shim *s)
 {
-	for (int i = 0; i < SHIM_HOSTS; i++)
+	for (unsigned i = 0; i < s->n_slots; i++)
 		if (s->hosts[i].fd < 0)
-			return i;
+			return (int)i;
 	return -1;
 }
 
-void shim_hosts_accept(struct shim *s)
+static void admit(struct shim *s, int fd)
 {
-	int fd = accept4(s->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	int slot = free_slot(s);
 
-	if (fd < 0)
-		return;
 	if (slot < 0 || !is_ours(fd) ||
 	    shim_watch(s, fd, EPOLLIN, SOURCE_HOST, (uint32_t)slot) != 0) {
 		(void)close(fd);
@@ -94,6 +109,18 @@ void shim_hosts_accept(struct shim *s)
 	say_hello(s, (unsigned)slot);
 	if (s->hosts[slot].fd >= 0 && s->record.state == PROTO_ENDED)
 		tell_end(s, (unsigned)slot);
+}
+
+/* One at a time. Whoever cannot be taken in must not keep the loop busy: the door is edge-
+ * triggered, and he waits until another one comes or goes. */
+void shim_hosts_accept(struct shim *s)
+{
+	int fd = accept4(s->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (fd < 0)
+		return;
+	admit(s, fd);
+	(void)shim_watch_door(s, EPOLL_CTL_MOD); /* others may wait behind it */
 }
 
 void shim_hosts_receive(struct shim *s, unsigned slot)
@@ -110,6 +137,7 @@ void shim_hosts_receive(struct shim *s, unsigned slot)
 		return;
 	if (n <= 0 || proto_get_packet(bytes, (size_t)n, &p) != 0) {
 		let_go(s, slot);
+		shim_hosts_accept(s);
 		return;
 	}
 	shim_request(s, slot, &p);

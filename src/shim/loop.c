@@ -24,6 +24,16 @@ int shim_watch(struct shim *s, int fd, uint32_t events, uint32_t source, uint32_
 	return epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &ev);
 }
 
+int shim_watch_door(struct shim *s, int op)
+{
+	struct epoll_event ev = {
+		.events = EPOLLIN | EPOLLET,
+		.data.u64 = (uint64_t)SOURCE_LISTEN << 32,
+	};
+
+	return epoll_ctl(s->epoll_fd, op, s->listen_fd, &ev);
+}
+
 static void note_main(struct shim *s, int wait_status, const struct rusage *use)
 {
 	s->is_main_gone = true;

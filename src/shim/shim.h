@@ -70,6 +70,7 @@ struct shim {
 	int epoll_fd, signal_fd, listen_fd;
 	int stdin_fd; /* the pipe's writing end; -1: there is none, or it is closed */
 	struct shim_host hosts[SHIM_HOSTS];
+	unsigned n_slots; /* as many of them as the limit of descriptors bears */
 
 	int64_t timer_ms;      /* monotonic; INT64_MAX: none */
 	int64_t deadline_ms;   /* the same */
@@ -128,6 +129,8 @@ void shim_answer_sweeps(struct shim *s);
 
 /* loop.c */
 int shim_watch(struct shim *s, int fd, uint32_t events, uint32_t source, uint32_t slot);
+/* The socket that hosts come to: @op adds it, or looks once more who is there. */
+int shim_watch_door(struct shim *s, int op);
 void shim_loop(struct shim *s);
 
 enum shim_source {

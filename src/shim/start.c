@@ -160,7 +160,7 @@ static void open_door(struct shim *s)
 		return;
 	if (bind(s->listen_fd, (const struct sockaddr *)&name, sizeof(name)) != 0 ||
 	    listen(s->listen_fd, SHIM_HOSTS) != 0 ||
-	    shim_watch(s, s->listen_fd, EPOLLIN, SOURCE_LISTEN, 0) != 0) {
+	    shim_watch_door(s, EPOLL_CTL_ADD) != 0) {
 		(void)close(s->listen_fd);
 		s->listen_fd = -1;
 	}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A new host takes over what a dead one started: it attaches, imports, or finds it lost. */
+#include <sys/resource.h>
 #include <sys/file.h>
 
 #include "hosts.h"
@@ -148,6 +149,69 @@ TASK_TEST(a_host_for_whom_there_is_no_room_tries_again)
 	gate_open(w);
 	job_wait(w, &j);
 	assert_int_equal(WEXITSTATUS(j.end.wait_status), 2);
+}
+
+/* Only the soft limit, which what is started inherits. */
+static void limit_descriptors(pid_t pid, rlim_t most, struct rlimit *ret_old)
+{
+	struct rlimit r;
+
+	assert_int_equal(prlimit(pid, RLIMIT_NOFILE, NULL, ret_old), 0);
+	r = (struct rlimit){.rlim_cur = most, .rlim_max = ret_old->rlim_max};
+	assert_int_equal(prlimit(pid, RLIMIT_NOFILE, &r, NULL), 0);
+}
+
+TASK_TEST(hosts_leave_a_shim_the_descriptors_that_it_needs)
+{
+	const char *held = own_sleep(), *free = own_sleep();
+	char command[512];
+	struct rlimit old;
+	int fds[12];
+	struct job j;
+
+	(void)snprintf(command, sizeof(command),
+		       "setsid %s </dev/null >/dev/null 2>&1 & echo up; %s", free, held);
+	limit_descriptors(0, 20, &old);
+	job_start(w, &j, command);
+	assert_int_equal(prlimit(0, RLIMIT_NOFILE, &old, NULL), 0);
+	job_says(w, &j, "up");
+	wait_until(w, count_alive(held) == 1 && count_alive(free) == 1);
+	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
+		wait_until(w, (fds[i] = connect_to(only_folder(w))) >= 0);
+	run_kill(j.task);
+	job_wait(w, &j);
+	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
+		(void)close(fds[i]);
+	assert_false(j.end.is_unproved);
+	assert_int_equal(count_alive(held) + count_alive(free), 0);
+}
+
+TASK_TEST(a_host_that_cannot_be_taken_in_waits_and_costs_nothing)
+{
+	struct proto_packet p = {0};
+	struct proto_record r;
+	struct rlimit old;
+	struct job j;
+	int first, next;
+
+	job_start(w, &j, "echo up; sleep 60");
+	job_says(w, &j, "up");
+	read_status(only_folder(w), &r);
+	wait_until(w, (first = connect_to(only_folder(w))) >= 0);
+	wait_until(w, get_packet(first, &p));
+	(void)close(first);
+	limit_descriptors(r.shim_pid, 0, &old);
+	wait_until(w, (first = connect_to(only_folder(w))) >= 0);
+	wait_until(w, process_state(r.shim_pid) == 'S');
+	assert_false(get_packet(first, &p));
+	assert_int_equal(prlimit(r.shim_pid, RLIMIT_NOFILE, &old, NULL), 0);
+	wait_until(w, (next = connect_to(only_folder(w))) >= 0);
+	wait_until(w, get_packet(first, &p));
+	wait_until(w, get_packet(next, &p));
+	(void)close(first);
+	(void)close(next);
+	run_kill(j.task);
+	job_wait(w, &j);
 }
 
 /* ---- nobody lives there ---- */
