@@ -54,6 +54,7 @@ struct command {
 	}
 
 extern const struct command command_completion;
+extern const struct command command_config;
 extern const struct command command_daemon;
 extern const struct command command_doctor;
 extern const struct command command_extend;

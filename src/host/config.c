@@ -2,70 +2,119 @@
 #include "host/config.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <inttypes.h>
-#include <stdbool.h>
-#include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/cleanup.h"
 #include "base/err.h"
 #include "base/limits.h"
-#include "base/mem.h"
+#include "base/utf8.h"
+#include "core/oneline.h"
+#include "host/config_file.h"
+#include "host/config_keys.h"
+#include "host/ident.h"
 
-#define DAY_MS INT64_C(86400000)
-#define TIB (INT64_C(1) << 40)
-#define MAX_NAMES 1000
-
-struct key {
-	const char *section, *name;
-	int64_t standard, min, max;
-	size_t offset;
-};
-
-#define KEY(section, name, standard, min, max)                                             \
-	{                                                                                  \
-#section, #name, standard, min, max, offsetof(struct config, name)         \
-	}
-#define KEY_AS(section, name, standard, min, max, member)                                  \
-	{                                                                                  \
-#section, #name, standard, min, max, offsetof(struct config, member)       \
-	}
-
-static const struct key keys[] = {
-	KEY(limits, live_tasks, 32, 0, 1000000),
-	KEY(limits, finished_tasks, 100, 1, 1000000),
-	KEY(bash, output_limit, 10000, 0, TIB),
-	KEY(bash, foreground_ms, 45000, 1, DAY_MS),
-	KEY(bash, grace_ms, 3000, 0, DAY_MS),
-	KEY(bash, log_head, INT64_C(16) << 20, 0, TIB),
-	KEY(bash, log_tail, INT64_C(48) << 20, 0, TIB),
-	KEY(sessions, grace_s, 60, 0, INT32_MAX),
-	KEY(sessions, keep_for_s, 604800, 0, INT32_MAX),
-	KEY(daemon, idle_s, 600, 0, INT32_MAX),
-	KEY(daemon, contained_clients, 0, 0, 1),
-	KEY_AS(wait, default_ms, 30000, 1, INT32_MAX, wait_default_ms),
-	KEY_AS(wait, max_ms, 600000, 1, INT32_MAX, wait_max_ms),
-};
-#define N_KEYS (sizeof(keys) / sizeof(keys[0]))
+#define SYSTEM_FILE "/etc/errand/errand.conf"
+#define USER_FILE "/.config/errand/errand.conf"
+#define MAX_VARIABLE 64
 
 /* A wait that lasts longer outlives the patience of clients, which is 60 s for many. */
 #define CLIENT_PATIENCE_MS 50000
 
-/* What agents pay with is none of a command's business. */
-static const char withheld_names[] =
-	"ANTHROPIC_API_KEY,ANTHROPIC_AUTH_TOKEN,CLAUDE_CODE_OAUTH_TOKEN,OPENAI_API_KEY,"
-	"CODEX_API_KEY,GEMINI_API_KEY,GOOGLE_API_KEY,GOOGLE_GENERATIVE_AI_API_KEY,"
-	"DEEPSEEK_API_KEY,MISTRAL_API_KEY,XAI_API_KEY,GROQ_API_KEY,OPENROUTER_API_KEY,"
-	"CURSOR_API_KEY";
+/* Where a key's value is from. */
+struct origin {
+	const char *file; /* NULL: a variable's, or nobody's */
+	unsigned line;
+	bool is_set;
+};
+
+struct reading {
+	struct config *config;
+	struct origin origins[CONFIG_MAX_KEYS]; /* as config_keys */
+	const char *file;
+	const char *home;
+};
+
+/* ---- one value ---- */
 
 /* The variable's name; @ret has room for the longest. */
-static void variable(const struct key *k, char *ret, size_t size)
+static void variable(const struct key *k, char ret[MAX_VARIABLE])
 {
-	(void)snprintf(ret, size, "ERRAND_%s_%s", k->section, k->name);
+	(void)snprintf(ret, MAX_VARIABLE, "ERRAND_%s_%s", k->section, k->name);
 	for (char *p = ret; *p; p++)
 		*p = (char)toupper((unsigned char)*p);
 }
+
+/* @what is a name of the key as it is written there. A value may be any bytes. */
+static int bad_value(const char *what, const char *is, const char *text, struct err *err)
+{
+	autobuf struct buf shown = BUF_INIT(KIB(1));
+	autobuf struct buf clean = BUF_INIT(KIB(4));
+
+	buf_add(&shown, text, strnlen(text, 60));
+	(void)utf8_clean(&clean, buf_text(&shown), shown.len);
+	buf_clear(&shown);
+	oneline_put(&shown, buf_text(&clean), clean.len);
+	return err_wrap(err, "%s%s%s", what, is, buf_text(&shown));
+}
+
+static size_t find_key(const char *section, const char *name)
+{
+	size_t i = 0;
+
+	while (i < config_n_keys && (strcmp(config_keys[i].section, section) != 0 ||
+				     strcmp(config_keys[i].name, name) != 0))
+		i++;
+	return i;
+}
+
+/* ---- files ---- */
+
+static int unknown_key(const char *section, const char *name, struct err *err)
+{
+	autobuf struct buf known = BUF_INIT(KIB(1));
+
+	for (size_t i = 0; i < config_n_keys; i++)
+		if (strcmp(config_keys[i].section, section) == 0)
+			buf_addf(&known, "%s%s", known.len ? ", " : "",
+				 config_keys[i].name);
+	if (known.len)
+		return err_set(err, ERR_ARG, "no key '%.50s' in [%s]: expected one of %s",
+			       name, section, buf_text(&known));
+	for (size_t i = 0; i < config_n_keys; i++)
+		if (i == 0 ||
+		    strcmp(config_keys[i].section, config_keys[i - 1].section) != 0)
+			buf_addf(&known, "%s%s", known.len ? ", " : "",
+				 config_keys[i].section);
+	return err_set(err, ERR_ARG, "no section [%.50s]: expected one of %s", section,
+		       buf_text(&known));
+}
+
+static int on_line(void *ud, const char *section, const char *name, const char *value,
+		   unsigned line, bool goes_on, struct err *err)
+{
+	struct reading *r = ud;
+	size_t i = find_key(section, name);
+	struct origin *o = &r->origins[i];
+
+	if (i == config_n_keys)
+		return unknown_key(section, name, err);
+	if (goes_on && config_keys[i].kind != KEY_NAMES)
+		return err_set(err, ERR_ARG,
+			       "an indented line goes on with '%s', which has one value",
+			       name);
+	if (!goes_on && o->is_set && o->file == r->file)
+		return err_set(err, ERR_ARG, "'%s' is set already, in line %u", name,
+			       o->line);
+	*o = (struct origin){r->file, line, true};
+	if (key_set(&config_keys[i], r->config, value, goes_on, r->home, err) < 0)
+		return bad_value(name, " = ", value, err);
+	return 0;
+}
+
+/* ---- the environment ---- */
 
 static const char *lookup(char *const *env, const char *name)
 {
@@ -77,70 +126,55 @@ static const char *lookup(char *const *env, const char *name)
 	return NULL;
 }
 
-static bool parse(const char *text, int64_t *ret)
+static int read_variable(struct reading *r, size_t i, char *const *env, struct err *err)
 {
-	char *end;
-
-	if (!isdigit((unsigned char)*text))
-		return false;
-	errno = 0;
-	*ret = strtoll(text, &end, 10);
-	return errno == 0 && *end == 0;
-}
-
-static int read_key(struct config *c, const struct key *k, char *const *env,
-		    bool *ret_given, struct err *err)
-{
-	int64_t *member = (int64_t *)(void *)((char *)c + k->offset);
-	char name[64];
+	const struct key *k = &config_keys[i];
+	char name[MAX_VARIABLE];
 	const char *text;
 
-	variable(k, name, sizeof(name));
+	variable(k, name);
 	text = lookup(env, name);
-	*ret_given = text != NULL;
-	*member = k->standard;
 	if (!text)
 		return 0;
-	if (!parse(text, member) || *member < k->min || *member > k->max)
-		return err_set(err, ERR_ARG,
-			       "%s=%.60s: expected a whole number from %" PRId64
-			       " to %" PRId64,
-			       name, text, k->min, k->max);
+	r->origins[i] = (struct origin){.is_set = true};
+	if (key_set(k, r->config, text, false, r->home, err) < 0)
+		return bad_value(name, "=", text, err);
 	return 0;
 }
 
-static bool is_name(const char *p, size_t len)
+/* Of a section of ours, but no key of it: a slip of the pen that would change nothing. */
+static int check_variable(const char *v, struct err *err)
 {
-	if (len == 0 || isdigit((unsigned char)*p))
-		return false;
-	for (size_t i = 0; i < len; i++)
-		if (!isalnum((unsigned char)p[i]) && p[i] != '_')
-			return false;
-	return true;
-}
+	const char *section = "";
+	char name[MAX_VARIABLE];
 
-static int read_withheld(struct config *c, char *const *env, struct err *err)
-{
-	const char *list = lookup(env, "ERRAND_BASH_WITHHELD_ENV");
-	size_t n = 0;
+	for (size_t i = 0; i < config_n_keys; i++) {
+		const struct key *k = &config_keys[i];
 
-	if (!list)
-		list = withheld_names;
-	c->withheld = mem_new(NULL, (MAX_NAMES + 1) * sizeof(*c->withheld));
-	while (*list) {
-		size_t len = strcspn(list, ",");
-
-		if (!is_name(list, len) || n == MAX_NAMES)
-			return err_set(
-				err, ERR_ARG,
-				"ERRAND_BASH_WITHHELD_ENV: expected at most %d names of "
-				"variables with commas between, got '%.*s'",
-				MAX_NAMES, (int)(len < 60 ? len : 60), list);
-		c->withheld[n++] = mem_dup(NULL, list, len);
-		list += len + (list[len] == ',');
+		variable(k, name);
+		if (strncmp(v, name, strlen(name)) == 0 && v[strlen(name)] == '=')
+			return 0;
+		if (strncmp(v, name, strlen("ERRAND__") + strlen(k->section)) == 0)
+			section = k->section;
 	}
-	return 0;
+	if (!*section)
+		return 0;
+	(void)unknown_key(section, "", err);
+	return bad_value("no key for the variable ", "", v, err);
 }
+
+static int read_environment(struct reading *r, char *const *env, struct err *err)
+{
+	int rc = 0;
+
+	for (char *const *v = env; v && *v && rc == 0; v++)
+		rc = check_variable(*v, err);
+	for (size_t i = 0; i < config_n_keys && rc == 0; i++)
+		rc = read_variable(r, i, env, err);
+	return rc;
+}
+
+/* ---- what holds between keys ---- */
 
 static void cut(int64_t *ms, int64_t max)
 {
@@ -149,45 +183,111 @@ static void cut(int64_t *ms, int64_t max)
 }
 
 /* A default above the cap is a mistake, unless only the cap was given. */
-static int settle_waits(struct config *c, bool default_was_given, struct err *err)
+static int settle_waits(const struct reading *r, struct err *err)
 {
-	if (c->wait_default_ms > c->wait_max_ms && default_was_given)
-		return err_set(err, ERR_ARG,
-			       "ERRAND_WAIT_DEFAULT_MS=%" PRId64
-			       ": expected at most ERRAND_WAIT_MAX_MS, which is %" PRId64,
-			       c->wait_default_ms, c->wait_max_ms);
+	size_t i = find_key("wait", "default_ms");
+	const struct origin *o = &r->origins[i];
+	struct config *c = r->config;
+
+	if (c->wait_default_ms > c->wait_max_ms && o->is_set) {
+		(void)err_set(err, ERR_ARG,
+			      "wait.default_ms is %" PRId64
+			      ": expected at most wait.max_ms, which is %" PRId64,
+			      c->wait_default_ms, c->wait_max_ms);
+		return o->file ? err_wrap(err, "%.100s:%u", o->file, o->line) : -ERR_ARG;
+	}
 	cut(&c->wait_max_ms, CLIENT_PATIENCE_MS);
 	cut(&c->wait_default_ms, c->wait_max_ms);
 	return 0;
 }
 
-int config_read(struct config *ret, char *const *env, struct err *err)
+/* ---- all of it ---- */
+
+static int read_all(struct reading *r, const char *const *files, char *const *env,
+		    struct err *err)
 {
-	struct config c = {0};
-	bool was_given = false, default_was_given = false;
 	int rc = 0;
 
-	for (size_t i = 0; i < N_KEYS && rc == 0; i++) {
-		rc = read_key(&c, &keys[i], env, &was_given, err);
-		if (keys[i].offset == offsetof(struct config, wait_default_ms))
-			default_was_given = was_given;
+	for (size_t i = 0; i < config_n_keys; i++)
+		key_reset(&config_keys[i], r->config);
+	for (size_t i = 0; files[i] && rc == 0; i++) {
+		r->file = files[i];
+		rc = config_file(files[i], i == 0, on_line, r, err);
 	}
 	if (rc == 0)
-		rc = settle_waits(&c, default_was_given, err);
-	if (rc == 0)
-		rc = read_withheld(&c, env, err);
-	if (rc < 0) {
+		rc = read_environment(r, env, err);
+	return rc < 0 ? rc : settle_waits(r, err);
+}
+
+int config_read_from(struct config *ret, const char *const *files, char *const *env,
+		     struct err *err)
+{
+	autofree char *home = ident_home(env);
+	struct config c = {0};
+	struct reading r = {.config = &c, .home = home};
+	int rc = read_all(&r, files, env, err);
+
+	if (rc < 0)
 		config_release(&c);
-		return rc;
-	}
-	*ret = c;
-	return 0;
+	else
+		*ret = c;
+	return rc;
+}
+
+static char *user_file(char *const *env)
+{
+	autofree char *home = ident_home(env);
+	struct buf path = BUF_INIT(MAX_SPEC);
+
+	buf_addf(&path, "%s%s", home, USER_FILE);
+	return buf_take(&path, NULL);
+}
+
+int config_read(struct config *ret, char *const *env, struct err *err)
+{
+	autofree char *user = user_file(env);
+	const char *files[] = {SYSTEM_FILE, user, NULL};
+
+	return config_read_from(ret, files, env, err);
+}
+
+static void describe(const struct reading *r, size_t i, struct buf *out)
+{
+	const struct key *k = &config_keys[i];
+	const struct origin *o = &r->origins[i];
+	autobuf struct buf value = BUF_INIT(KIB(64));
+	char name[MAX_VARIABLE];
+
+	if (i == 0 || strcmp(k->section, k[-1].section) != 0)
+		buf_addf(out, "%s[%s]\n", i == 0 ? "" : "\n", k->section);
+	variable(k, name);
+	key_put(k, r->config, &value);
+	buf_addf(out, "# %s\n# ", k->help);
+	if (!o->is_set)
+		buf_adds(out, "the default");
+	else if (o->file)
+		buf_addf(out, "from %s, line %u", o->file, o->line);
+	else
+		buf_addf(out, "from %s", name);
+	buf_addf(out, "\n%s = %s\n", k->name, buf_text(&value));
+}
+
+int config_describe(char *const *env, struct buf *out, struct err *err)
+{
+	autofree char *user = user_file(env), *home = ident_home(env);
+	const char *files[] = {SYSTEM_FILE, user, NULL};
+	struct config c = {0};
+	struct reading r = {.config = &c, .home = home};
+	int rc = read_all(&r, files, env, err);
+
+	for (size_t i = 0; i < config_n_keys && rc == 0; i++)
+		describe(&r, i, out);
+	config_release(&c);
+	return rc;
 }
 
 void config_release(struct config *c)
 {
-	for (char **p = c->withheld; p && *p; p++)
-		mem_free(NULL, *p);
-	mem_free(NULL, c->withheld);
-	c->withheld = NULL;
+	for (size_t i = 0; i < config_n_keys; i++)
+		key_release(&config_keys[i], c);
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <pwd.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/random.h>
@@ -49,6 +50,21 @@ char *ident_owner(const char *session)
 		return mem_dup(NULL, name, strlen(name));
 	ident_uuid(uuid);
 	return mem_dup(NULL, uuid, strlen(uuid));
+}
+
+char *ident_home(char *const *env)
+{
+	const struct passwd *pw;
+	const char *home = "/nonexistent";
+
+	for (; env && *env; env++)
+		if (strncmp(*env, "HOME=/", strlen("HOME=/")) == 0)
+			return mem_dup(NULL, *env + strlen("HOME="),
+				       strlen(*env) - strlen("HOME="));
+	pw = getpwuid(geteuid());
+	if (pw)
+		home = pw->pw_dir;
+	return mem_dup(NULL, home, strlen(home));
 }
 
 /* @rest below @folder, or by itself if it is absolute. */

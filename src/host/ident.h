@@ -13,6 +13,8 @@ void ident_uuid(char *ret);
 const char *ident_session(const char *session);
 /* The same, or a name that nobody else has. Free it. */
 char *ident_owner(const char *session);
+/* The home folder that @env, which is as environ, names, else the user's. Free it. */
+char *ident_home(char *const *env);
 /* The path of errand-shim: beside this program, in ../libexec/errand, or where the build said
  * that it would be installed. NULL: nowhere. */
 char *ident_shim(struct err *err);

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <pwd.h>
 #include <stdint.h>
 #include <sys/file.h>
 #include <sys/random.h>
@@ -17,6 +16,8 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "host/config.h"
+#include "host/ident.h"
 
 #define LOCK "host.lock"
 #define TASKS "tasks"
@@ -166,13 +167,8 @@ static void forget(struct state *s)
 
 static char *default_path(void)
 {
-	const char *home = getenv("HOME");
-	const struct passwd *pw;
+	autofree char *home = ident_home(environ);
 
-	if (!home || *home != '/') {
-		pw = getpwuid(geteuid());
-		home = pw ? pw->pw_dir : "/nonexistent";
-	}
 	return join(home, ".local/state/errand");
 }
 
@@ -195,34 +191,50 @@ static bool is_unwritable(const struct err *e)
 	       e->errnum == EDQUOT;
 }
 
-/* What --state or ERRAND_STATE say; NULL: nothing. */
-static const char *explicit(const char *given)
-{
-	if (!given)
-		given = getenv("ERRAND_STATE");
-	return given && *given ? given : NULL;
-}
-
-static char *absolute(const char *explicit_path)
+static char *absolute(const char *path)
 {
 	autofree char *cwd = NULL;
 
-	if (!explicit_path)
-		return default_path();
-	if (*explicit_path == '/')
-		return mem_dup(NULL, explicit_path, strlen(explicit_path));
+	if (*path == '/')
+		return mem_dup(NULL, path, strlen(path));
 	cwd = getcwd(NULL, 0);
-	return join(cwd ? cwd : "/", explicit_path);
+	return join(cwd ? cwd : "/", path);
+}
+
+/* --state, ERRAND_STATE, the configuration, or, and then nobody has asked for it, the default. */
+static int which(const char *given, char **ret, bool *ret_is_default, struct err *err)
+{
+	struct config c = {0};
+	int rc = 0;
+
+	*ret_is_default = false;
+	if (!given)
+		given = getenv("ERRAND_STATE");
+	if (given && *given) {
+		*ret = absolute(given);
+		return 0;
+	}
+	rc = config_read(&c, environ, err);
+	if (rc < 0)
+		return rc;
+	*ret_is_default = c.state_folder == NULL;
+	*ret = *ret_is_default ? default_path() : take_ptr(&c.state_folder);
+	config_release(&c);
+	return 0;
 }
 
 int state_open_embedded(struct state *ret, const char *given, struct err *err)
 {
-	autofree char *path = absolute(explicit(given));
+	autofree char *path = NULL;
 	struct state s = STATE_NONE;
 	struct err why = {0};
-	int rc = open_in(&s, path, &why);
+	bool is_default;
+	int rc = which(given, &path, &is_default, err);
 
-	if (rc < 0 && !explicit(given) && is_unwritable(&why)) {
+	if (rc < 0)
+		return rc;
+	rc = open_in(&s, path, &why);
+	if (rc < 0 && is_default && is_unwritable(&why)) {
 		forget(&s);
 		rc = open_temporary(&s, &why);
 	}
@@ -240,9 +252,13 @@ int state_open_embedded(struct state *ret, const char *given, struct err *err)
 
 int state_folder(const char *given, char **ret_path, int *ret_fd, struct err *err)
 {
-	autofree char *path = absolute(explicit(given));
-	int rc = make_parents(path, err);
+	autofree char *path = NULL;
+	bool is_default;
+	int rc = which(given, &path, &is_default, err);
 
+	if (rc < 0)
+		return rc;
+	rc = make_parents(path, err);
 	if (rc == 0)
 		rc = make_private(path, ret_fd, err);
 	if (rc < 0)

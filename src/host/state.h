@@ -30,7 +30,7 @@ struct state {
 		.lock_fd = -1, .folder_fd = -1                                             \
 	}
 
-/* The state folder: @given by --state, else ERRAND_STATE, else the default. Made if need be, and
+/* The state folder: @given by --state, else ERRAND_STATE, else state.folder, else the default. Made if need be, and
  * checked: private, and ours. */
 int state_folder(const char *given, char **ret_path, int *ret_fd, struct err *err)
 	__attribute__((warn_unused_result));

@@ -21,7 +21,7 @@ from daemon import ERRAND, Daemon, Operator, Refused  # noqa: E402
 from mcpclient import Client, alive, run_tests, text_of, wait_for  # noqa: E402
 
 COMMANDS = ["run", "ls", "output", "logs", "wait", "kill", "extend", "sessions", "gc",
-            "doctor", "completion", "mcp", "daemon"]
+            "doctor", "config", "completion", "mcp", "daemon"]
 
 
 def equal(got, want):

@@ -98,10 +98,10 @@ def test_a_limit_on_the_size_of_files_ends_neither_server_nor_task():
 
 
 def names_in_the_manual():
-    """What errand-mcp(1) says is withheld by default."""
+    """What errand.conf(5) says is withheld by default."""
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    with open(os.path.join(root, "man", "errand-mcp.1.scd"), encoding="utf-8") as f:
-        entry = f.read().split("*ERRAND_BASH_WITHHELD_ENV*")[1].split("\n\n")[0]
+    with open(os.path.join(root, "man", "errand.conf.5.scd"), encoding="utf-8") as f:
+        entry = f.read().replace("\\", "").split("*withheld_env*")[1].split("\n\n")[0]
     return re.findall(r"[A-Z]+(?:_[A-Z]+)+", entry)
 
 
