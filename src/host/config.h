@@ -29,6 +29,8 @@ struct config {
 	int64_t contained_clients; /* 1: from namespaces of their own, too */
 	char **withheld; /* names that a task's environment does not get; NULL-terminated */
 	char *state_folder; /* absolute; NULL: the default */
+	char **policy;      /* program and arguments; NULL: none */
+	int64_t policy_timeout_ms;
 };
 
 /* The files and @env, which is as environ. */

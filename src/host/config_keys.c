@@ -17,6 +17,7 @@
 #define MIB_64 (INT64_C(1) << 20)
 #define TIB_64 (INT64_C(1) << 40)
 #define MAX_NAMES 1000
+#define MAX_WORDS 64
 
 /* What agents pay with is none of a command's business. */
 #define CREDENTIALS                                                                        \
@@ -59,6 +60,10 @@ const struct key config_keys[] = {
 	 "How long a wait without timeout_ms lasts."},
 	{"wait", "max_ms", KEY_MS, 600000, 1, INT32_MAX, NULL, AT(wait_max_ms),
 	 "The longest wait; more than 50000 counts as 50000."},
+	{"policy", "command", KEY_COMMAND, 0, 0, 0, "", AT(policy),
+	 "A program that is asked before each tool call."},
+	{"policy", "timeout_ms", KEY_MS, 10000, 1, 600000, NULL, AT(policy_timeout_ms),
+	 "How long it may take to answer."},
 };
 /* clang-format on */
 const size_t config_n_keys = sizeof(config_keys) / sizeof(config_keys[0]);
@@ -148,7 +153,7 @@ static int set_number(const struct key *k, int64_t *ret, const char *text, struc
 
 /* ---- names of variables ---- */
 
-static void free_names(char ***names)
+static void free_texts(char ***names)
 {
 	for (char **p = *names; p && *p; p++)
 		mem_free(NULL, *p);
@@ -156,7 +161,7 @@ static void free_names(char ***names)
 	*names = NULL;
 }
 
-static size_t count_names(char *const *names)
+static size_t count_texts(char *const *names)
 {
 	size_t n = 0;
 
@@ -177,7 +182,7 @@ static bool is_name(const char *p, size_t len)
 
 static int add_names(char **names, const char *list, struct err *err)
 {
-	size_t n = count_names(names);
+	size_t n = count_texts(names);
 
 	while (*list) {
 		size_t len = strcspn(list, ","), next = len + (list[len] == ',');
@@ -202,38 +207,68 @@ static int set_names(char ***ret, const char *list, bool goes_on, struct err *er
 	int rc;
 
 	if (goes_on && *ret) {
-		memcpy(names, *ret, count_names(*ret) * sizeof(*names));
+		memcpy(names, *ret, count_texts(*ret) * sizeof(*names));
 		mem_free(NULL, *ret);
 	} else {
-		free_names(ret);
+		free_texts(ret);
 	}
 	rc = add_names(names, list, err);
 	*ret = names;
 	return rc;
 }
 
-/* ---- folders ---- */
+/* ---- paths ---- */
 
-static int set_folder(char **ret, const char *text, const char *home, struct err *err)
+/* NULL: it is none that says where. */
+static char *absolute(const char *text, const char *home, struct err *err)
 {
 	struct buf path = BUF_INIT(PATH_MAX);
 
-	if (*text && *text != '/' && strncmp(text, "~/", 2) != 0)
-		return err_set(err, ERR_ARG,
-			       "expected an absolute path, or one that begins with ~/");
-	mem_free(NULL, *ret);
-	*ret = NULL;
-	if (!*text)
-		return 0;
+	if (*text != '/' && strncmp(text, "~/", 2) != 0) {
+		(void)err_set(err, ERR_ARG,
+			      "expected an absolute path, or one that begins with ~/");
+		return NULL;
+	}
 	if (*text == '~')
 		buf_adds(&path, home);
 	buf_adds(&path, *text == '~' ? text + 1 : text);
-	if (buf_error(&path)) {
-		buf_release(&path);
-		return err_set(err, ERR_ARG, "expected a path of at most %d bytes",
-			       PATH_MAX - 1);
+	if (!buf_error(&path))
+		return buf_take(&path, NULL);
+	buf_release(&path);
+	(void)err_set(err, ERR_ARG, "expected a path of at most %d bytes", PATH_MAX - 1);
+	return NULL;
+}
+
+static int set_folder(char **ret, const char *text, const char *home, struct err *err)
+{
+	mem_free(NULL, *ret);
+	*ret = *text ? absolute(text, home, err) : NULL;
+	return *text && !*ret ? -ERR_ARG : 0;
+}
+
+/* Words with blanks between; the first is a path. */
+static int set_command(char ***ret, const char *text, const char *home, struct err *err)
+{
+	size_t n = 0, len;
+	char **words, *path;
+
+	free_texts(ret);
+	text += strspn(text, " \t");
+	if (!*text)
+		return 0;
+	words = *ret = mem_new(NULL, (MAX_WORDS + 1) * sizeof(*words));
+	for (; *text && n < MAX_WORDS; text += strspn(text, " \t")) {
+		len = strcspn(text, " \t");
+		words[n++] = mem_dup(NULL, text, len);
+		text += len;
 	}
-	*ret = buf_take(&path, NULL);
+	if (*text)
+		return err_set(err, ERR_ARG, "expected at most %d words", MAX_WORDS);
+	path = absolute(words[0], home, err);
+	if (!path)
+		return -ERR_ARG;
+	mem_free(NULL, words[0]);
+	words[0] = path;
 	return 0;
 }
 
@@ -247,6 +282,8 @@ int key_set(const struct key *k, struct config *c, const char *text, bool goes_o
 		return set_names(member(k, c), text, goes_on, err);
 	case KEY_FOLDER:
 		return set_folder(member(k, c), text, home, err);
+	case KEY_COMMAND:
+		return set_command(member(k, c), text, home, err);
 	case KEY_COUNT:
 	case KEY_BYTES:
 	case KEY_MS:
@@ -264,15 +301,22 @@ void key_reset(const struct key *k, struct config *c)
 		abort(); /* the table is wrong */
 }
 
+static void put_texts(char *const *texts, const char *between, struct buf *out)
+{
+	for (char *const *p = texts; p && *p; p++)
+		buf_addf(out, "%s%s", p == texts ? "" : between, *p);
+}
+
 void key_put(const struct key *k, const struct config *c, struct buf *out)
 {
 	const void *value = (const char *)c + k->offset;
 
 	switch (k->kind) {
 	case KEY_NAMES:
-		for (char *const *p = *(char **const *)value; p && *p; p++)
-			buf_addf(out, "%s%s", p == *(char **const *)value ? "" : ",\n    ",
-				 *p);
+		put_texts(*(char **const *)value, ",\n    ", out);
+		return;
+	case KEY_COMMAND:
+		put_texts(*(char **const *)value, " ", out);
 		return;
 	case KEY_FOLDER:
 		buf_adds(out, *(char *const *)value ? *(char *const *)value : "");
@@ -288,8 +332,8 @@ void key_put(const struct key *k, const struct config *c, struct buf *out)
 
 void key_release(const struct key *k, struct config *c)
 {
-	if (k->kind == KEY_NAMES) {
-		free_names(member(k, c));
+	if (k->kind == KEY_NAMES || k->kind == KEY_COMMAND) {
+		free_texts(member(k, c));
 	} else if (k->kind == KEY_FOLDER) {
 		mem_free(NULL, *(char **)member(k, c));
 		*(char **)member(k, c) = NULL;

@@ -15,8 +15,9 @@ enum key_kind {
 	KEY_BYTES,
 	KEY_MS,
 	KEY_S,
-	KEY_NAMES,  /* of variables, with commas between: char ** */
-	KEY_FOLDER, /* char *, NULL: none */
+	KEY_NAMES,   /* of variables, with commas between: char ** */
+	KEY_FOLDER,  /* char *, NULL: none */
+	KEY_COMMAND, /* a program and its arguments: char **, NULL: none */
 };
 
 struct key {

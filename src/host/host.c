@@ -15,6 +15,7 @@
 #include "base/limits.h"
 #include "host/ident.h"
 #include "host/journal.h"
+#include "host/judge.h"
 #include "mcp/mcp.h"
 #include "run/bash.h"
 #include "run/run.h"
@@ -365,6 +366,8 @@ int host_start(struct host *h, struct err *err)
 	if (rc == 0)
 		rc = offer_tools(h, err);
 	if (rc == 0)
+		rc = judge_new(h, &h->judge, err);
+	if (rc == 0)
 		rc = start_mcp(h, err);
 	if (rc == 0 && h->journal) {
 		journal_enter_owners(h->journal);
@@ -452,9 +455,11 @@ void host_finish(struct host *h)
 	else if (h->run)
 		run_leave(h->run);
 	clients_free(h);
+	judge_leave(h->judge);
 	close_loop(h);
 	journal_free(h->journal);
 	errand_host_free(h->core);
+	judge_free(h->judge);
 	mcp_server_free(h->server);
 	bash_free(h->bash);
 	run_free(h->run);

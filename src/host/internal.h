@@ -13,6 +13,7 @@
  *      door_*.c     how a client's lines are taken: MCP, a hello, an operator's requests
  *      owners.c     names and agents
  *      journal.c    what must not be forgotten, into the store and back
+ *      judge.c      the operator's program that is asked before each tool call
  *
  * All of it is driven by host_turn(): the core runs until it has nothing to do, replies leave,
  * and only then are new processes spawned. So an id is on its way before its process is.
@@ -36,6 +37,7 @@ struct client;
 struct err;
 struct host;
 struct journal;
+struct judge;
 
 #define HOST_SIGNALS 3
 /* The session of the agent of all operators. */
@@ -71,6 +73,7 @@ struct host {
 	struct run *run;
 	struct bash *bash;
 	struct mcp_server *server;
+	struct judge *judge; /* NULL: nobody is asked */
 	struct list clients;
 	struct map callers; /* errand_call -> struct client, of calls that are not MCP's */
 };

@@ -173,6 +173,19 @@ int owners_agent(struct owners *o, const char *name, size_t len, int64_t mono_ms
 	return 0;
 }
 
+const char *owners_name(const struct owners *o, errand_agent agent, size_t *ret_len)
+{
+	for (struct list *n = o->all.next; n != &o->all; n = n->next) {
+		const struct owner *w = list_entry(n, struct owner, node);
+
+		if (w->agent == agent) {
+			*ret_len = w->name.len;
+			return buf_text(&w->name);
+		}
+	}
+	return NULL;
+}
+
 int owners_enter(struct owners *o, const char *name, size_t len, int64_t mono_ms,
 		 struct err *err)
 {

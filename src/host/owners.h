@@ -62,6 +62,9 @@ void owners_each(const struct owners *o, void (*fn)(void *ud, const struct owner
 int owners_end(struct owners *o, const char *name, size_t len, size_t *ret_live,
 	       struct err *err) __attribute__((warn_unused_result));
 
+/* The name that @agent stands for; borrowed. NULL: none. */
+const char *owners_name(const struct owners *o, errand_agent agent, size_t *ret_len);
+
 /* When owners_tick() has something to do; INT64_MAX: never. */
 int64_t owners_deadline(const struct owners *o);
 void owners_tick(struct owners *o, int64_t mono_ms);

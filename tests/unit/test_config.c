@@ -170,6 +170,38 @@ TEST(a_state_folder_is_absolute_or_below_home)
 		  "with ~/");
 }
 
+TEST(a_command_is_a_path_and_words)
+{
+	CHECK_INT(read_with("LANG=C"), 0);
+	CHECK(config.policy == NULL);
+	CHECK_INT(config.policy_timeout_ms, 10000);
+	CHECK_INT(read_with("ERRAND_POLICY_COMMAND=~/bin/judge  -v\tx "), 0);
+	CHECK_STR(config.policy[0], "/home/me/bin/judge");
+	CHECK_STR(config.policy[1], "-v");
+	CHECK_STR(config.policy[2], "x");
+	CHECK(config.policy[3] == NULL);
+	CHECK_INT(read_with("ERRAND_POLICY_COMMAND= "), 0);
+	CHECK(config.policy == NULL);
+	CHECK_STR(error_with("ERRAND_POLICY_COMMAND=judge -v"),
+		  "ERRAND_POLICY_COMMAND=judge -v: expected an absolute path, or one that "
+		  "begins with ~/");
+	config_release(&config);
+}
+
+TEST(a_command_has_at_most_64_words)
+{
+	struct buf setting = BUF_INIT(KIB(1));
+
+	buf_adds(&setting, "ERRAND_POLICY_COMMAND=/x");
+	for (int i = 1; i < 64; i++)
+		buf_adds(&setting, " x");
+	CHECK_INT(read_with(buf_text(&setting)), 0);
+	CHECK(config.policy[63] && !config.policy[64]);
+	buf_adds(&setting, " x");
+	CHECK(strstr(error_with(buf_text(&setting)), "expected at most 64 words"));
+	buf_release(&setting);
+}
+
 TEST(what_is_described_can_be_read_again)
 {
 	static const char *const no_files[] = {NULL};
