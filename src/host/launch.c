@@ -142,13 +142,15 @@ static bool run_quietly(char *const *argv)
 	return rc == 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+/* Its tasks are in the same control group, and are to outlive it. */
 static bool start_by_systemd(struct launch *l)
 {
 	static char program[] = "systemd-run", user[] = "--user", collect[] = "--collect",
-		    quiet[] = "--quiet", end[] = "--", command[] = "daemon",
-		    option[] = "--state";
-	char *argv[MAX_VARIABLES + 16] = {program, user, collect, quiet};
-	size_t n = 4, first = n;
+		    quiet[] = "--quiet", stop[] = "--property=KillMode=process",
+		    oom[] = "--property=OOMPolicy=continue", end[] = "--",
+		    command[] = "daemon", option[] = "--state";
+	char *argv[MAX_VARIABLES + 16] = {program, user, collect, quiet, stop, oom};
+	size_t n = 6, first = n;
 	struct buf setting = BUF_INIT(MAX_CONTEXT);
 	bool is_started;
 
