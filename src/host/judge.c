@@ -423,6 +423,16 @@ static int check_program(const char *path, struct err *err)
 	return -ERR_ARG;
 }
 
+/* The loop hears of ends by a signal, which whoever started us may have blocked. */
+static void hear_of_ends(void)
+{
+	sigset_t ends;
+
+	sigemptyset(&ends);
+	sigaddset(&ends, SIGCHLD);
+	(void)sigprocmask(SIG_UNBLOCK, &ends, NULL);
+}
+
 int judge_new(struct host *h, struct judge **ret, struct err *err)
 {
 	struct errand_listener l = {
@@ -444,6 +454,7 @@ int judge_new(struct host *h, struct judge **ret, struct err *err)
 	j->env = environment();
 	list_init(&j->waiting);
 	list_init(&j->begun);
+	hear_of_ends();
 	l.ud = j;
 	*ret = j;
 	if (errand_listen(h->core, 0, &l, &reg, NULL) < 0)

@@ -166,6 +166,18 @@ def test_a_program_that_goes_later_refuses():
               "file or directory), " + BLAME)
 
 
+def test_whoever_started_the_host_may_have_blocked_or_ignored_its_childrens_ends():
+    code = ("import os, signal, sys\n"
+            "signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
+            "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])\n"
+            "os.execv(sys.argv[1], sys.argv[1:])")
+    with Policy(says("allow")) as p, \
+            Client([sys.executable, "-c", code, ERRAND, "mcp"],
+                   env={**os.environ, **p.settings}) as c:
+        c.initialize()
+        equal(text_of(run(c, "echo hi")), "hi\n")
+
+
 # ---- many, and those that go ----
 
 def test_many_at_once_are_all_judged_and_few_at_a_time():
