@@ -503,7 +503,7 @@ ERRAND_FN errand_step_end(errand_host *h, errand_agent a, int *ret_again,
  * [main] Logs turn/end {"turn","reason"}. @reason_json is {"kind":"completed"|"aborted"|
  * "blocked"|...}. ESTATE while a step is under way, and for "completed" while next-step holds
  * something: that is worth one more step (spec 7.7). Unless the turn was aborted, a notice
- * that is on next-turn by now wakes again.
+ * that is on next-turn by now wakes again, as long as the budget lasts (D8).
  */
 ERRAND_FN errand_turn_close(errand_host *h, errand_agent a, const char *reason_json,
 			    size_t len, errand_error **ret_err);

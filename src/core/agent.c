@@ -175,7 +175,8 @@ static int agent_new(errand_host *h, const struct errand_agent_options *o,
 	a->destroy = o->destroy;
 	if (!(o->flags & ERRAND_AGENT_UNREGISTERED))
 		s->registered = a;
-	if (a->is_restored) /* its wake may have got lost */
+	a->is_paid = a->is_restored; /* its wake may have got lost */
+	if (a->is_restored)
 		agent_wake(h, a);
 	a->is_restored = false;
 	journal_agent(h, a);

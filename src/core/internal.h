@@ -231,6 +231,7 @@ struct agent {
 	uint64_t turn, step; /* the newest */
 	struct event waking; /* queued while a turn is asked for */
 	int64_t wakes;       /* since a user's message was delivered */
+	bool is_paid;        /* the next one is among them */
 	int (*log)(void *ud, errand_agent a, uint64_t seq, const char *event_json,
 		   size_t len, errand_error *e);
 	void (*wake)(void *ud, errand_host *h, errand_agent a);
@@ -571,6 +572,9 @@ static inline struct inbox *inbox_of(struct agent *a, int target)
 void agent_wake_init(struct agent *a);
 /* Call wake() in errand_run(), if a notice is on next-turn then and no turn is open. */
 void agent_wake(errand_host *h, struct agent *a);
+/* The same for a new notice: it is counted now. One that was asked for before is counted when
+ * wake() is called again, if its budget lasts. */
+void agent_ask(errand_host *h, struct agent *a);
 bool agent_may_wake(const struct agent *a, int64_t max_wakes);
 
 /* ---- log.c ---- */

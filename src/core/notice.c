@@ -173,13 +173,6 @@ static void warn_lost(errand_host *h, const struct task *t, const errand_error *
 	host_warn(h, &b);
 }
 
-static void ask_for_turn(errand_host *h, struct agent *a)
-{
-	a->wakes++;
-	journal_agent(h, a);
-	agent_wake(h, a);
-}
-
 static void send(errand_host *h, struct task *t)
 {
 	struct agent *a = t->owner;
@@ -198,7 +191,7 @@ static void send(errand_host *h, struct task *t)
 		t->noticed = true;
 		journal_of_task(h, t, "noticed");
 		if (wakes)
-			ask_for_turn(h, a);
+			agent_ask(h, a);
 		return;
 	}
 	warn_lost(h, t, e);

@@ -348,14 +348,44 @@ static bool has_notice(const struct inbox *box)
 	return false;
 }
 
-/* Whoever opened a turn meanwhile is not asked: its end asks again. */
+/* The budget of the nearest mount. */
+static int64_t wakes_allowed(const errand_host *h, const struct agent *a)
+{
+	chain_each(layer, h, scope_of(a))
+	{
+		list_each(node, &layer->listeners[ERRAND_ON_DONE - 1])
+		{
+			const struct listener *l = list_entry(node, struct listener, node);
+
+			if (l->builtin)
+				return l->max_wakes;
+		}
+	}
+	return 0;
+}
+
+static void pay(errand_host *h, struct agent *a)
+{
+	a->wakes++;
+	journal_agent(h, a);
+}
+
+/* Whoever opened a turn meanwhile is not asked: its end asks again. What is asked for a second
+ * time costs a second time: else turns that are refused would follow one another for ever. */
 static void wake_fire(errand_host *h, struct event *ev)
 {
 	struct agent *a = list_entry(ev, struct agent, waking);
+	bool is_wanted = !a->disposing && has_notice(inbox_of(a, ERRAND_NEXT_TURN));
+	bool was_paid = a->is_paid;
 
-	if (a->phase == TURN_NONE && !a->disposing &&
-	    has_notice(inbox_of(a, ERRAND_NEXT_TURN)))
-		a->wake(a->ud, h, a->number);
+	if (is_wanted && a->phase != TURN_NONE)
+		return;
+	a->is_paid = false;
+	if (!is_wanted || (!was_paid && a->wakes >= wakes_allowed(h, a)))
+		return;
+	if (!was_paid)
+		pay(h, a);
+	a->wake(a->ud, h, a->number);
 }
 
 static void wake_drop(errand_host *h, struct event *ev)
@@ -374,6 +404,13 @@ void agent_wake(errand_host *h, struct agent *a)
 {
 	if (a->wake && list_is_empty(&a->waking.node))
 		event_queue(h, &a->waking);
+}
+
+void agent_ask(errand_host *h, struct agent *a)
+{
+	pay(h, a);
+	a->is_paid = true;
+	agent_wake(h, a);
 }
 
 /* One turn is asked for at a time: what ends meanwhile goes along with it. But a turn that

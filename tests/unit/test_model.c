@@ -39,6 +39,7 @@ static struct person {
 	bool is_gone;
 	bool is_asked; /* for a turn, which is not open yet */
 	bool is_being_asked;
+	bool is_paid;   /* and the wake is counted */
 	bool may_sleep; /* the turn was aborted, or what was taken came back after it */
 	bool was_moved;
 	int wakes; /* since a user's message was delivered */
@@ -246,6 +247,9 @@ static void on_wake(void *ud, errand_host *h, errand_agent a)
 	CHECK_INT(errand_agent_state(h, a), ERRAND_IDLE);
 	CHECK(strstr(inbox(a), "\"target\":\"next-turn\"") != NULL);
 	CHECK(strstr(inbox(a), "\"form\":\"notice\"") != NULL);
+	if (!p->is_paid) /* again, for what no turn has taken */
+		CHECK(++p->wakes <= MAX_WAKES);
+	p->is_paid = false;
 	p->is_asked = true;
 	p->is_being_asked = false;
 }
@@ -301,7 +305,7 @@ static int on_inbox(void *ud, errand_host *h, errand_reg self, errand_agent owne
 		return 0;
 	}
 	CHECK_INT(f->owner, ALICE); /* Bob's mount is quiet */
-	people[ALICE].is_being_asked = true;
+	people[ALICE].is_being_asked = people[ALICE].is_paid = true;
 	CHECK_INT(errand_agent_state(h, owner), ERRAND_IDLE);
 	CHECK(++people[ALICE].wakes <= MAX_WAKES);
 	return 0;
@@ -530,12 +534,13 @@ static void check_told(const struct fate *f)
 }
 
 /* Who is idle with a notice on next-turn was asked for a turn. */
-static void check_asked(const struct person *p)
+static void check_asked(struct person *p)
 {
 	if (p->is_gone || errand_agent_state(core.host, p->id) != ERRAND_IDLE)
 		return;
+	p->is_paid = p->is_paid && has_notice_of_turn(p);
 	if (has_notice_of_turn(p))
-		CHECK(p->is_asked || p->may_sleep);
+		CHECK(p->is_asked || p->may_sleep || p->was_moved || p->wakes >= MAX_WAKES);
 }
 
 static void new_person(int who, const char *session, uint32_t flags, errand_scope s)

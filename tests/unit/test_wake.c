@@ -152,6 +152,31 @@ TEST(d8_a_plugin_never_refills_it)
 	CHECK_INT(session.wakes, 1);
 }
 
+static void refused_turn(void)
+{
+	turn_open();
+	(void)claim(ERRAND_CLAIM_TURN);
+	CHECK_INT(errand_step_reject(core.host, core.alice, core.lease, NULL), 0);
+	CHECK_INT(try_close("blocked"), 0);
+}
+
+TEST(d8_turns_that_are_refused_cost_their_wakes_too)
+{
+	fresh_with("{\"maxConsecutiveWakes\":2}", true);
+	session.on_wake = refused_turn;
+	(void)end_one();
+	CHECK_INT(session.wakes, 2);
+	CHECK_STR(pending(), "m1");
+	session.on_wake = NULL;
+	say(ERRAND_NEXT_STEP, "u"); /* a user's word makes new ones */
+	turn_open();
+	step_begin(ERRAND_CLAIM_STEP);
+	CHECK_INT(step_end(), 0);
+	CHECK_INT(try_close("completed"), 0);
+	run();
+	CHECK_INT(session.wakes, 3);
+}
+
 TEST(d8_nor_does_a_user_message_that_was_not_delivered)
 {
 	fresh_with("{\"maxConsecutiveWakes\":1}", true);
