@@ -2,6 +2,7 @@
 #include "base/json.h"
 
 #include <jansson.h>
+#include <locale.h>
 #include <math.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -62,8 +63,12 @@ static void load_free(void *p)
 		lib_free(p);
 }
 
+/* That of the user may have another decimal point. */
+static locale_t c_locale;
+
 static void install(void)
 {
+	c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
 	json_get_alloc_funcs(&lib_malloc, &lib_free);
 	json_set_alloc_funcs(load_malloc, load_free);
 	/* The library would open /dev/urandom for a seed. */
@@ -76,15 +81,21 @@ static bool is_constant(const json_t *j)
 	return json_is_boolean(j) || json_is_null(j);
 }
 
+static void prepare(void)
+{
+	static pthread_once_t is_installed = PTHREAD_ONCE_INIT;
+
+	(void)pthread_once(&is_installed, install);
+}
+
 /* Parse one value: 0, -ERR_NOMEM, -ERR_FORMAT. */
 static int load(const char *text, size_t len, json_t **ret, json_error_t *e)
 {
-	static pthread_once_t is_installed = PTHREAD_ONCE_INIT;
 	struct load l = {.arena = NULL};
 	json_t *volatile root = NULL;
 	int has_memory;
 
-	(void)pthread_once(&is_installed, install);
+	prepare();
 	l.arena = arena_new(KIB(1) + (len < KIB(64) ? len * 4 : len));
 	if (!l.arena)
 		return -ERR_NOMEM;
@@ -291,7 +302,8 @@ static bool overflows(struct scan *s, const char *p, size_t len)
 	}
 	memcpy(copy, p, len);
 	copy[len] = 0;
-	over = isinf(strtod(copy, &rest));
+	prepare();
+	over = isinf(strtod_l(copy, &rest, c_locale));
 	if (copy != text)
 		free(copy);
 	return over;

@@ -94,16 +94,11 @@ static int take_strings(errand_host *h, struct call *c, const struct errand_call
 		return 0;
 	}
 	/* As it is: what is ill-formed there is no JSON. */
-	c->args.len = str_length(o->args.ptr, o->args.len);
-	if (c->args.len > h->max.args)
-		return error_make(ret_err, &h->mem, ERRAND_ELIMIT,
-				  "args are over %zu bytes", h->max.args);
-	c->args.ptr = mem_try(&h->mem, c->args.len + 1);
-	if (!c->args.ptr)
-		return error_no_memory(ret_err, &h->mem);
-	memcpy(c->args.ptr, o->args.ptr, c->args.len);
-	c->args.ptr[c->args.len] = 0;
-	return 0;
+	rc = str_raw(&h->mem, o->args.ptr, o->args.len, h->max.args, &c->args);
+	if (rc == ERRAND_ELIMIT)
+		return error_make(ret_err, &h->mem, rc, "args are over %zu bytes",
+				  h->max.args);
+	return rc == 0 ? 0 : error_no_memory(ret_err, &h->mem);
 }
 
 static int begin(errand_host *h, const struct errand_call_options *o, errand_call *ret,

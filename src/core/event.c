@@ -154,6 +154,8 @@ int errand_event_failed(errand_host *h, errand_reg self, errand_task task,
 	if (!object_get(h, self, OBJ_REG) ||
 	    (task != 0 && !(t = object_get(h, task, OBJ_TASK))))
 		return ERRAND_EGONE;
+	if (t && !t->kind) /* it is about to start */
+		return ERRAND_EGONE;
 	if (t) {
 		buf_init_mem(&id, h->max.json, &h->mem);
 		task_put_id(&id, t);
@@ -296,7 +298,7 @@ struct dispatch *dispatch_new(errand_host *h, int event, const struct agent *own
 	d = mem_new(&h->mem, sizeof(*d) + count * sizeof(d->listeners[0]));
 	d->ev = (struct event){.fire = dispatch_fire, .drop = dispatch_drop};
 	d->event = event;
-	d->owner = owner ? owner->obj.id : 0;
+	d->owner = owner ? owner->number : 0;
 	d->count = count;
 	fill(h, owner, d);
 	return d;

@@ -6,15 +6,14 @@
  * "{{" and is no variable that was given is an error: a prompt with a hole in it is worse
  * than none. A value is not looked into again.
  */
-#include <ctype.h>
-
 #include "base/err.h"
 #include "base/utf8.h"
 #include "core/section.h"
 
 static bool is_name_char(char c)
 {
-	return isalnum((unsigned char)c) || c == '_' || c == '.' || c == '-';
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       c == '_' || c == '.' || c == '-';
 }
 
 /* The length of the name at @p, if "}}" follows it; 0: it is no variable. */

@@ -227,14 +227,16 @@ static void check_items(struct check *c, const struct js *items, const struct js
 
 static void check_enum(struct check *c, const struct js *words, const struct js *value)
 {
-	size_t len;
-	const char *s;
+	size_t len, got_len = 0;
+	const char *s, *got = js_string(value, &got_len);
 
 	if (!words)
 		return;
-	for (size_t i = 0; i < js_count(words); i++)
-		if (js_string_is(value, js_string(js_at(words, i), NULL)))
+	for (size_t i = 0; got && i < js_count(words); i++) {
+		s = js_string(js_at(words, i), &len);
+		if (len == got_len && memcmp(s, got, len) == 0)
 			return;
+	}
 	violation(c);
 	put_place(c);
 	(void)buf_adds(c->out, " must be one of ");

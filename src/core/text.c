@@ -36,7 +36,7 @@ static int clean_copy(const struct mem *m, const char *ptr, size_t len, struct s
 	return 0;
 }
 
-int str_in(const struct mem *m, const char *ptr, size_t len, size_t max, struct str *ret)
+int str_raw(const struct mem *m, const char *ptr, size_t len, size_t max, struct str *ret)
 {
 	struct str s = {NULL, 0};
 
@@ -47,8 +47,6 @@ int str_in(const struct mem *m, const char *ptr, size_t len, size_t max, struct 
 	s.len = str_length(ptr, len);
 	if (s.len > max)
 		return ERRAND_ELIMIT;
-	if (!utf8_valid(ptr, s.len))
-		return clean_copy(m, ptr, s.len, ret);
 	s.ptr = mem_try(m, s.len + 1);
 	if (!s.ptr)
 		return ERRAND_ENOMEM;
@@ -56,6 +54,15 @@ int str_in(const struct mem *m, const char *ptr, size_t len, size_t max, struct 
 	s.ptr[s.len] = 0;
 	*ret = s;
 	return 0;
+}
+
+int str_in(const struct mem *m, const char *ptr, size_t len, size_t max, struct str *ret)
+{
+	size_t n = ptr ? str_length(ptr, len) : 0;
+
+	if (n <= max && !utf8_valid(ptr, n))
+		return clean_copy(m, ptr, n, ret);
+	return str_raw(m, ptr, n, max, ret);
 }
 
 void str_free(const struct mem *m, struct str *s)

@@ -67,7 +67,7 @@ static int take_schema(errand_host *h, const char *what, errand_str text, struct
 {
 	struct err err = {0};
 	const char *trouble;
-	int rc = str_in(&h->mem, text.ptr, text.len, h->max.definition, copy);
+	int rc = str_raw(&h->mem, text.ptr, text.len, h->max.definition, copy);
 
 	if (rc != 0)
 		return error_of_text(ret_err, &h->mem, rc, what, h->max.definition);
@@ -85,8 +85,8 @@ static int take_schema(errand_host *h, const char *what, errand_str text, struct
 	return 0;
 }
 
-static int fill(errand_host *h, struct tool *t, const struct errand_tool *o,
-		errand_error **ret_err)
+static int fill(errand_host *h, const struct layer *layer, struct tool *t,
+		const struct errand_tool *o, errand_error **ret_err)
 {
 	int rc = str_in(&h->mem, o->name.ptr, o->name.len, h->max.definition, &t->text);
 
@@ -96,6 +96,9 @@ static int fill(errand_host *h, struct tool *t, const struct errand_tool *o,
 	if (rc != 0)
 		return error_of_text(ret_err, &h->mem, rc, "name or description",
 				     h->max.definition);
+	if (names_get(&layer->tools, t->text.ptr, t->text.len))
+		return error_about(ret_err, &h->mem, ERRAND_EREFUSED, "tool \"",
+				   t->text.ptr, t->text.len, "\" is already registered");
 	rc = take_schema(h, "params_schema", o->params_schema, &t->params_text, &t->params,
 			 ret_err);
 	if (rc != 0)
@@ -108,15 +111,9 @@ static int fill(errand_host *h, struct tool *t, const struct errand_tool *o,
 int tool_add(errand_host *h, struct layer *layer, const struct errand_tool *o,
 	     struct tool **ret, errand_error **ret_err)
 {
-	struct tool *t;
-	int rc;
+	struct tool *t = mem_new(&h->mem, sizeof(*t));
+	int rc = fill(h, layer, t, o, ret_err);
 
-	if (names_get(&layer->tools, o->name.ptr, str_length(o->name.ptr, o->name.len)))
-		return error_about(ret_err, &h->mem, ERRAND_EREFUSED, "tool \"",
-				   o->name.ptr, str_length(o->name.ptr, o->name.len),
-				   "\" is already registered");
-	t = mem_new(&h->mem, sizeof(*t));
-	rc = fill(h, t, o, ret_err);
 	if (rc != 0) {
 		tool_free(h, t);
 		return rc;

@@ -184,3 +184,12 @@ TEST(a_schema_is_an_object)
 	CHECK_STR(outside("[]"), "(not an object)");
 	CHECK_STR(outside("true"), "(not an object)");
 }
+
+TEST(a_word_of_an_enum_is_compared_as_a_whole)
+{
+	static const char schema[] = "{\"enum\":[\"a\\u0000b\"]}";
+
+	CHECK_STR(args_trouble(schema, "\"a\\u0000b\""), "");
+	CHECK_STR(args_trouble(schema, "\"a\""),
+		  "\"arguments\" must be one of \"a\\u0000b\"");
+}

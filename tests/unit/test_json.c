@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of src/base/json.c: what is read, what is refused, how numbers are written. */
+#include <locale.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/err.h"
 #include "base/json.h"
@@ -312,4 +316,54 @@ TEST(overflows_are_told_apart_by_where_they_stand)
 	CHECK(js_overflows_only_in(whole, a));
 	CHECK(!js_overflows_only_in(whole, b));
 	CHECK(!js_overflows_only_in(whole, (struct js_span){NULL, 0}));
+}
+
+static void put_file(const char *dir, const char *name, const char *text)
+{
+	char path[80];
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "%s/%s", dir, name);
+	f = fopen(path, "w");
+	CHECK(f && fputs(text, f) >= 0 && fclose(f) == 0);
+}
+
+/* A shell's @script in the folder @dir. */
+static void run_in(const char *dir, const char *script)
+{
+	pid_t child = fork();
+
+	if (child == 0) {
+		if (chdir(dir) == 0)
+			execlp("sh", "sh", "-c", script, (char *)NULL);
+		_exit(127);
+	}
+	CHECK(waitpid(child, NULL, 0) == child);
+}
+
+/* A locale with a decimal comma: one that is made here, for there may be no other. */
+static void use_comma(void)
+{
+	char dir[] = "/tmp/errand-locale-XXXXXX";
+
+	CHECK(mkdtemp(dir) != NULL);
+	put_file(dir, "numbers",
+		 "LC_NUMERIC\ndecimal_point \",\"\nthousands_sep \"\"\ngrouping -1\n"
+		 "END LC_NUMERIC\n");
+	put_file(dir, "ascii",
+		 "<code_set_name> A\n<escape_char> /\nCHARMAP\n<U0000>..<U007F> /x00\n"
+		 "END CHARMAP\n");
+	run_in(dir, "localedef -c -f ./ascii -i ./numbers ./comma >log 2>&1");
+	CHECK_INT(setenv("LOCPATH", dir, 1), 0);
+	CHECK(setlocale(LC_NUMERIC, "comma") != NULL);
+	run_in(dir, "rm -r \"$PWD\"");
+	CHECK_STR(localeconv()->decimal_point, ",");
+}
+
+TEST(d16_a_number_overflows_in_each_locale)
+{
+	use_comma();
+	CHECK_INT(verdict("[1.5e999]", 9), -ERR_LOSSY);
+	CHECK_STR(again("[1.5,-2.25e-7]"), "[1.5,-2.25e-7]");
+	(void)setlocale(LC_NUMERIC, "C");
 }

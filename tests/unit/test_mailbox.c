@@ -143,6 +143,12 @@ TEST(an_answer_may_be_posted)
 	run();
 	CHECK_STR(result_text(), "\"well\"");
 	CHECK_INT(errand_post_answer(mail, frame, NULL, 0), ERRAND_EARG);
+	(void)call_begin(core.alice, "slow", "{}");
+	run();
+	CHECK_INT(errand_post_answer(mail, frame, "\"\xff\"", ERRAND_NUL), 0);
+	run(); /* no more JSON than from here */
+	CHECK_STR(result_text(),
+		  "Error: tool \"slow\" returned invalid output: not lossless JSON");
 }
 
 TEST(what_the_host_did_not_take_is_dropped_with_it)

@@ -409,6 +409,25 @@ TEST(observers_see_the_final_result)
 	CHECK_INT(times(logged(), " by somebody);"), 1);
 }
 
+TEST(observers_see_whose_call_it_was_when_she_is_gone)
+{
+	static char good[] = "good";
+
+	fresh_seats();
+	tool.answer = NULL;
+	CHECK_INT(
+		errand_on(core.host, 0, ERRAND_ON_RESULT, on_final, good, NULL, NULL, NULL),
+		0);
+	(void)begin("{}");
+	run();
+	CHECK_INT(errand_agent_dispose(core.host, core.alice, NULL, NULL, NULL, NULL), 0);
+	run();
+	CHECK_INT(errand_answer(core.host, tool.frame, "{\"s\":\"late\"}", ERRAND_NUL), 0);
+	(void)logged();
+	run();
+	CHECK_INT(times(logged(), " by alice);"), 1);
+}
+
 /* ---- cancellation ---- */
 
 static errand_call begin_and_abort(const struct seat *at)

@@ -391,3 +391,23 @@ TEST(a_surface_needs_a_name_and_a_scope)
 	CHECK_INT(errand_surface(core.host, 0, "", &core.mount, NULL), ERRAND_EARG);
 	CHECK_INT(errand_surface(core.host, 7, "x", &core.mount, NULL), ERRAND_EGONE);
 }
+
+static errand_reg observer;
+
+static int start_and_blame(void *ud, errand_host *h, errand_task t, errand_error *e)
+{
+	(void)ud;
+	CHECK_INT(errand_event_failed(h, observer, t, e), ERRAND_EGONE);
+	return 0;
+}
+
+TEST(what_is_about_to_start_has_no_events_yet)
+{
+	struct errand_task_spec s;
+
+	fresh();
+	observer = listen(ERRAND_ON_DONE, "done");
+	s = spec(core.alice, FINAL);
+	s.producer.start = start_and_blame;
+	CHECK_INT(try_start(&s), 0);
+}

@@ -112,3 +112,24 @@ TEST(a_tool_is_shown_with_its_schemas)
 		  "\"outputSchema\":{\"type\":\"object\",\"properties\":{\"s\":{\"type\":"
 		  "\"string\"}},\"required\":[\"s\"]},\"exclusive\":false}]");
 }
+
+TEST(a_name_is_taken_as_it_is_kept)
+{
+	struct errand_tool t = echo();
+
+	fresh();
+	t.name = str("t\xff");
+	CHECK_INT(add(&t), 0);
+	t.name = str("t\xfe");
+	CHECK_INT(add(&t), ERRAND_EREFUSED);
+	CHECK_STR(core.message, "tool \"t\xef\xbf\xbd\" is already registered");
+}
+
+TEST(a_schema_with_broken_bytes_is_no_json)
+{
+	struct errand_tool t = echo();
+
+	fresh();
+	t.params_schema = str("{\"type\":\"object\",\"title\":\"\xff\"}");
+	CHECK_INT(add(&t), ERRAND_EJSON);
+}
