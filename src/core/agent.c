@@ -143,7 +143,7 @@ static struct agent *agent_of(errand_host *h, struct session *s)
 	for (struct list *n = s->agents.prev; n != &s->agents; n = n->prev) {
 		struct agent *a = list_entry(n, struct agent, in_session);
 
-		if (a->is_restored)
+		if (a->is_restored && !a->disposing)
 			return a;
 	}
 	return agent_alloc(h, s, 0);
@@ -229,6 +229,7 @@ void agent_free(errand_host *h, struct agent *a)
 	destroy_ud(h, a->ending.destroy, a->ending.ud);
 	destroy_ud(h, a->destroy, a->ud);
 	list_del(&a->waking.node);
+	list_del(&a->trim.node);
 	timer_clear(h, &a->deadline);
 	if (s->registered == a)
 		s->registered = NULL;

@@ -166,3 +166,24 @@ TEST(d15_an_owner_may_go_while_its_records_wait_to_be_dropped)
 	run();
 	CHECK(!is_kept(w));
 }
+
+TEST(what_is_to_be_dropped_goes_with_its_owner_at_the_latest)
+{
+	errand_lease lease = 0;
+	errand_text *json = NULL;
+	struct work *w;
+
+	keeping("1");
+	deliver_to(core.alice, ended(core.alice));
+	w = ended(core.alice);
+	CHECK_INT(
+		errand_read(core.host, w->id, ERRAND_NUL, core.alice, &lease, &json, NULL),
+		0);
+	errand_text_free(json);
+	CHECK_INT(errand_agent_dispose(core.host, core.alice, NULL, NULL, NULL, NULL), 0);
+	CHECK_INT(errand_lease_commit(core.host, lease),
+		  0); /* one too many, while she goes */
+	run();
+	CHECK_INT(errand_agent_state(core.host, core.alice), ERRAND_DISPOSED);
+	CHECK(!is_kept(w));
+}
