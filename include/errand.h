@@ -671,7 +671,8 @@ struct errand_call_options {
 	errand_signal signal; /* 0: only errand_call_abort() */
 	errand_str tool;
 	/* As the model wrote it: empty is {}, non-JSON becomes a string (spec 4.9.5). JSON whose
-	 * numbers overflow a double, or are -0, is "not lossless" (D16), not "non-JSON". */
+	 * numbers overflow a double, or are -0, is "not lossless" (D16), not "non-JSON", and
+	 * what is nested too deep is said to be that. */
 	errand_str args;
 	/*
 	 * @result_json: {"isError","content","value"?,"error"?:{"message","name"?,"code"?}}.

@@ -424,7 +424,7 @@ int js_parse_within(const char *text, size_t len, size_t levels, struct js **ret
 	if (memchr(text, 0, len))
 		return err_set(err, ERR_FORMAT, "a NUL byte");
 	if (too_deep(text, len, levels))
-		return err_set(err, ERR_FORMAT, "nested deeper than %zu levels", levels);
+		return err_set(err, ERR_LIMIT, "nested deeper than %zu levels", levels);
 	rc = load(text, len, &root, &e);
 	if (rc == -ERR_FORMAT && json_error_code(&e) == json_error_numeric_overflow)
 		rc = parse_patched(text, len, &root, &e);

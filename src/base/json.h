@@ -30,7 +30,8 @@ enum js_type {
 
 /*
  * Parse one value of any type. 0, or:
- *   -ERR_FORMAT  not JSON (ill-formed UTF-8, too deep, trailing bytes)
+ *   -ERR_FORMAT  not JSON (ill-formed UTF-8, trailing bytes)
+ *   -ERR_LIMIT   nested too deep
  *   -ERR_LOSSY   JSON, but a number overflows a double. *@ret is then still set, to the
  *                tree with -0 in place of each such number.
  * Half a surrogate pair, which can only be escaped, is read as U+FFFD. Of equal keys the last
@@ -38,7 +39,8 @@ enum js_type {
  */
 int js_parse(const char *text, size_t len, struct js **ret, struct err *err)
 	__attribute__((warn_unused_result));
-/* The same with at most so many @levels of arrays and objects: MAX_JSON_NESTING, or less. */
+/* The same with at most so many @levels of arrays and objects: at most
+ * MAX_JSON_NESTING and MAX_JSON_ENVELOPE. */
 int js_parse_within(const char *text, size_t len, size_t levels, struct js **ret,
 		    struct err *err) __attribute__((warn_unused_result));
 void js_free(struct js *root); /* NULL is fine */

@@ -22,6 +22,8 @@
 #define MAX_ARGS MIB(16)
 /* Levels of arrays and objects; the JSON library's own limit is a little higher. */
 #define MAX_JSON_NESTING 1024
+/* Levels that we put around what came with so many: a message in an event in a log. */
+#define MAX_JSON_ENVELOPE 8
 /* `value.text` of a task_output (D17), and one rendered result. */
 #define MAX_RESULT MIB(8)
 /* One page of a task's output: in a reply it stands twice, and JSON may double each byte. */

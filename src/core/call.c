@@ -12,6 +12,7 @@
  * thrown in c->thrown. The tool is captured at entry and stays until the call has ended,
  * whatever becomes of it.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/err.h"
@@ -64,7 +65,7 @@ static void post(errand_host *h, struct call *c)
 		outcome_finish(h, c);
 		return;
 	}
-	buf_init_mem(&result, h->max.json * 2, &h->mem);
+	buf_init_mem(&result, SIZE_MAX / 4, &h->mem);
 	outcome_put(&result, c);
 	str_free(&h->mem, &c->answer);
 	c->answer = str_of_buf(&result);
@@ -196,7 +197,7 @@ static void succeed(errand_host *h, struct call *c, struct js *tree, bool is_mem
 /* A listener's own answer, or what it passed on. */
 static void take_result(errand_host *h, struct call *c)
 {
-	struct js *j = outcome_parse(h, c);
+	struct js *j = outcome_parse(h, c, true);
 
 	if (!js_is_true(js_get(j, "isError"))) {
 		succeed(h, c, j, true);
@@ -224,7 +225,7 @@ static void around_done(errand_host *h, struct call *c)
 		outcome_fail(h, c, e);
 		post(h, c);
 	} else {
-		succeed(h, c, outcome_parse(h, c), false);
+		succeed(h, c, outcome_parse(h, c, false), false);
 	}
 }
 
@@ -384,7 +385,7 @@ static void args_as_string(errand_host *h, struct call *c)
 }
 
 /* D16: the tree is there only if the arguments are lossless JSON. NULL, or why it is not. */
-static const char *parse_args(errand_host *h, struct call *c)
+static const char *parse_args(errand_host *h, struct call *c, char room[64])
 {
 	int rc = -ERR_LOSSY;
 
@@ -393,6 +394,11 @@ static const char *parse_args(errand_host *h, struct call *c)
 				     NULL);
 	if (rc == -ERR_NOMEM)
 		return "out of memory";
+	if (rc == -ERR_LIMIT) {
+		(void)snprintf(room, 64, "arguments are nested deeper than %zu levels",
+			       h->max.nesting);
+		return room;
+	}
 	if (rc == -ERR_FORMAT)
 		args_as_string(h, c);
 	if (rc == -ERR_LOSSY || js_has_negative_zero(c->tree)) {
@@ -413,11 +419,12 @@ static void refuse(errand_host *h, struct call *c, const char *message, const ch
 void call_enter(errand_host *h, struct call *c)
 {
 	const char *why;
+	char room[64];
 
 	c->tool = tool_find(h, c->agent, c->tool_name.ptr, c->tool_name.len);
 	if (c->tool)
 		list_add(&c->tool->calls, &c->in_tool);
-	why = parse_args(h, c);
+	why = parse_args(h, c, room);
 	if (why)
 		refuse(h, c, why, NULL, NULL);
 	else if (c->signal.raised)

@@ -18,7 +18,7 @@ void inbox_announce(errand_host *h, const struct agent *a, const char *word,
 
 	if (!d)
 		return;
-	buf_init_mem(&b, h->max.json, &h->mem);
+	buf_init_mem(&b, SIZE_MAX / 4, &h->mem);
 	(void)buf_addf(&b, "{\"event\":\"%s\",\"message\":", word);
 	(void)buf_add(&b, m->json.ptr, m->json.len);
 	(void)buf_addf(&b, ",\"target\":\"%s\"", target_word(m->target));
@@ -105,7 +105,7 @@ int errand_insert(errand_host *h, errand_agent agent, int target, const char *me
 				  "already being disposed");
 	rc = message_parse(h, a,
 			   (struct js_span){message_json, str_length(message_json, len)},
-			   false, &m, ret_err);
+			   &m, ret_err);
 	if (rc != 0)
 		return rc;
 	m->target = target;

@@ -545,11 +545,12 @@ void inbox_release(errand_host *h, struct agent *a); /* unlogged and silent: it 
 void inbox_give_back(errand_host *h, struct agent *a, struct list *messages);
 void message_free(errand_host *h, struct message *m);
 struct str message_new_id(errand_host *h, const struct agent *a);
-/* @is_ours: we have written it, so that it may be the notice of a task. */
-int message_parse(errand_host *h, const struct agent *a, struct js_span text, bool is_ours,
+int message_parse(errand_host *h, const struct agent *a, struct js_span text,
 		  struct message **ret, errand_error **ret_err);
-/* One that we have written, as a tree. EREFUSED: it is none, or is pending already. */
-int message_read(errand_host *h, struct agent *a, const struct js *j, struct message **ret);
+/* One that we have written, so that it may be the notice of a task: @text, parsed as @j. What
+ * was taken once is not measured again. EREFUSED: it is none, or is pending already. */
+int message_read(errand_host *h, struct agent *a, const struct js *j, struct js_span text,
+		 struct message **ret);
 void message_id_seen(errand_host *h, const struct message *m); /* not to be made again */
 void message_named(struct message *m); /* its id is set: fill its name */
 /* To the end of its list, and no more than that. */
@@ -752,8 +753,8 @@ void outcome_fail(errand_host *h, struct call *c, errand_error *e); /* takes @e 
 void outcome_fail_text(errand_host *h, struct call *c, const char *message,
 		       const char *name, const char *code);
 void outcome_forget(errand_host *h, struct call *c);
-/* c->answer; NULL: no lossless JSON */
-struct js *outcome_parse(const errand_host *h, const struct call *c);
+/* c->answer; NULL: no lossless JSON. @is_wrapped: the value lies in a member of it. */
+struct js *outcome_parse(const errand_host *h, const struct call *c, bool is_wrapped);
 const char *why_no_result(int buf_error); /* of one that would hold it */
 /* Take the value that stands in c->answer, or in its member "value". @tree is what was parsed
  * of it, and taken. False: it is not valid under the tool's schema, and the call has failed. */

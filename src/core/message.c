@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/utf8.h"
 #include "core/internal.h"
 
 #define MAX_MESSAGE_ID 256
@@ -20,12 +21,16 @@ void message_free(errand_host *h, struct message *m)
 static struct str ask_for_id(errand_host *h)
 {
 	struct errand_sink sink;
+	struct buf id;
 	enum phase before = phase_enter(h, PHASE_PURE);
 
 	buf_init_mem(&sink.buf, MAX_MESSAGE_ID, &h->mem);
 	h->message_id(h->ud, &sink);
 	h->phase = before;
-	return str_of_buf(&sink.buf);
+	buf_init_mem(&id, MAX_MESSAGE_ID * 3, &h->mem);
+	(void)utf8_clean(&id, buf_text(&sink.buf), sink.buf.len);
+	buf_release(&sink.buf);
+	return str_of_buf(&id);
 }
 
 struct str message_new_id(errand_host *h, const struct agent *a)
@@ -70,7 +75,7 @@ static int take_members(errand_host *h, struct message *m, struct js_span text)
 	static const char *const keys[] = {"role", "content", "source", "task"};
 	struct buf b;
 
-	buf_init_try(&b, h->max.json, &h->mem);
+	buf_init_try(&b, SIZE_MAX / 4, &h->mem);
 	(void)buf_addc(&b, '{');
 	(void)js_put_member(&b, "id", m->id.ptr, m->id.len);
 	for (size_t i = 0; i < (m->is_notice ? 4 : 3); i++) {
@@ -97,17 +102,20 @@ static int take_id(errand_host *h, const struct agent *a, const struct js *id,
 
 	if (!text)
 		m->id = message_new_id(h, a);
-	return text ? str_in(&h->mem, text, len, h->max.args, &m->id) : 0;
+	return text ? str_in(&h->mem, text, len, SIZE_MAX, &m->id) : 0;
 }
 
-static void read_notice(const errand_host *h, struct message *m, const struct js *j)
+static void read_notice(const errand_host *h, const struct agent *a, struct message *m,
+			const struct js *j)
 {
 	size_t len = 0;
 	const char *id = js_string(js_get(j, "task"), &len);
 	const struct task *t = id ? task_by_id(h, id, len) : NULL;
 
 	m->is_notice = id && js_string_is(js_get(js_get(j, "source"), "form"), "notice");
-	m->task = m->is_notice && t ? t->obj.id : 0;
+	/* A log that comes from another host may speak of another task of that name. */
+	if (m->is_notice && t && t->owner == a && status_is_terminal(t->status))
+		m->task = t->obj.id;
 }
 
 /* @text was parsed as @j. */
@@ -126,7 +134,7 @@ static int build_message(errand_host *h, const struct agent *a, const struct js 
 	m->target = ERRAND_NEXT_STEP;
 	m->is_user = js_string_is(js_get(js_get(j, "source"), "kind"), "user");
 	if (is_ours)
-		read_notice(h, m, j);
+		read_notice(h, a, m, j);
 	if (rc == 0)
 		rc = take_members(h, m, text);
 	if (rc != 0) {
@@ -137,7 +145,7 @@ static int build_message(errand_host *h, const struct agent *a, const struct js 
 	return 0;
 }
 
-int message_parse(errand_host *h, const struct agent *a, struct js_span text, bool is_ours,
+int message_parse(errand_host *h, const struct agent *a, struct js_span text,
 		  struct message **ret, errand_error **ret_err)
 {
 	struct err err = {0};
@@ -153,31 +161,20 @@ int message_parse(errand_host *h, const struct agent *a, struct js_span text, bo
 		return error_make(ret_err, &h->mem, rc_of_parse(rc), "message: %s",
 				  err.msg);
 	}
-	rc = build_message(h, a, j, text, is_ours, ret, ret_err);
+	rc = build_message(h, a, j, text, false, ret, ret_err);
 	js_free(j);
 	return rc;
 }
 
-int message_read(errand_host *h, struct agent *a, const struct js *j, struct message **ret)
+int message_read(errand_host *h, struct agent *a, const struct js *j, struct js_span text,
+		 struct message **ret)
 {
-	struct message *m = NULL;
-	struct buf text;
+	size_t len;
+	const char *id = js_string(js_get(j, "id"), &len);
 	int rc;
 
-	if (!js_string(js_get(j, "id"), NULL))
+	if (!id || names_get(&a->pending, id, len))
 		return ERRAND_EREFUSED;
-	buf_init_try(&text, h->max.json, &h->mem);
-	rc = rc_of_base(js_put_value(&text, j));
-	if (rc == 0)
-		rc = message_parse(h, a, (struct js_span){buf_text(&text), text.len}, true,
-				   &m, NULL);
-	buf_release(&text);
-	if (rc != 0)
-		return rc == ERRAND_ENOMEM ? rc : ERRAND_EREFUSED;
-	if (names_get(&a->pending, m->id.ptr, m->id.len)) {
-		message_free(h, m);
-		return ERRAND_EREFUSED;
-	}
-	*ret = m;
-	return 0;
+	rc = build_message(h, a, j, text, true, ret, NULL);
+	return rc == ERRAND_EARG ? ERRAND_EREFUSED : rc;
 }

@@ -186,11 +186,12 @@ bool outcome_take_value(errand_host *h, struct call *c, struct js *tree, bool is
 	return false;
 }
 
-struct js *outcome_parse(const errand_host *h, const struct call *c)
+struct js *outcome_parse(const errand_host *h, const struct call *c, bool is_wrapped)
 {
 	struct js *tree = NULL;
 
-	if (parse_here(&h->mem, h->max.nesting, c->answer.ptr, c->answer.len, &tree) == 0)
+	if (parse_here(&h->mem, h->max.nesting + is_wrapped, c->answer.ptr, c->answer.len,
+		       &tree) == 0)
 		return tree;
 	js_free(tree);
 	return NULL;
@@ -293,7 +294,7 @@ static void run_finalize(errand_host *h, struct call *c)
 	errand_error *e;
 	int rc;
 
-	buf_init_mem(&in, h->max.json * 2, &h->mem);
+	buf_init_mem(&in, SIZE_MAX / 4, &h->mem);
 	(void)buf_adds(&in, "{\"args\":");
 	(void)(c->tree ? buf_add(&in, c->args.ptr, c->args.len) : buf_adds(&in, "null"));
 	(void)buf_adds(&in, ",\"result\":");

@@ -16,7 +16,7 @@ static void replace_value(errand_host *h, struct call *c)
 				  "tools/post-execute cannot replace the value of a failed "
 				  "result",
 				  NULL, NULL);
-	else if (outcome_take_value(h, c, outcome_parse(h, c), true))
+	else if (outcome_take_value(h, c, outcome_parse(h, c, true), true))
 		(void)outcome_render(h, c);
 }
 
@@ -84,7 +84,7 @@ void post_apply(errand_host *h, struct call *c)
 
 	if (is_default_answer(c, DEFAULT_POST))
 		return;
-	(void)!parse_here(&h->mem, h->max.nesting, text.ptr, text.len, &j);
+	(void)!parse_here(&h->mem, h->max.nesting + 1, text.ptr, text.len, &j);
 	if (js_string_is(js_get(j, "kind"), "accept"))
 		accept(h, c, j, text);
 	else if (js_string_is(js_get(j, "kind"), "block"))

@@ -75,14 +75,44 @@ static bool read_size(const struct js *j, size_t max, size_t *ret)
 	return true;
 }
 
-/* 0, EREFUSED or ENOMEM. */
-static int apply(errand_host *h, struct agent *a, const struct js *data)
+/* Messages on their way to their place. */
+struct insertion {
+	errand_host *h;
+	struct agent *agent;
+	const struct js *messages;
+	size_t next; /* of these */
+	int target;
+	struct list *at;
+	int rc; /* 0, EREFUSED or ENOMEM */
+};
+
+static void insert_one(void *ud, struct js_span text)
+{
+	struct insertion *in = ud;
+	struct inbox *box = inbox_of(in->agent, in->target);
+	const struct js *j = js_at(in->messages, in->next++);
+	struct message *m = NULL;
+
+	if (in->rc == 0)
+		in->rc = message_read(in->h, in->agent, j, text, &m);
+	if (!m)
+		return;
+	m->target = in->target;
+	m->was_returned = in->at != &box->list;
+	inbox_put(in->agent, m);
+	list_del(&m->node);
+	list_add(in->at, &m->node);
+}
+
+/* 0, EREFUSED or ENOMEM. @text was parsed as @data. */
+static int apply(errand_host *h, struct agent *a, const struct js *data,
+		 struct js_span text)
 {
 	const struct js *inserted = js_get(data, "inserted");
 	int target = target_of(data);
 	struct inbox *box = target ? inbox_of(a, target) : NULL;
+	struct insertion in = {.h = h, .agent = a, .messages = inserted, .target = target};
 	size_t start, removed;
-	struct message *m = NULL;
 	struct list *at;
 
 	if (!box || js_type(inserted) != JS_ARRAY ||
@@ -98,18 +128,9 @@ static int apply(errand_host *h, struct agent *a, const struct js *data)
 		at = at->next;
 		inbox_forget(h, a, gone);
 	}
-	for (size_t i = 0; i < js_count(inserted); i++) {
-		int rc = message_read(h, a, js_at(inserted, i), &m);
-
-		if (rc != 0)
-			return rc;
-		m->target = target;
-		m->was_returned = at != &box->list;
-		inbox_put(a, m);
-		list_del(&m->node);
-		list_add(at, &m->node);
-	}
-	return 0;
+	in.at = at;
+	js_each(js_member(text, "inserted"), insert_one, &in);
+	return in.rc;
 }
 
 /* ---- the log ---- */
@@ -121,8 +142,9 @@ static uint64_t count_of(const struct js *j, uint64_t otherwise)
 	return v == 0 || config_is_count(v) ? (uint64_t)v : otherwise;
 }
 
+/* @text was parsed as @event. */
 static int replay_event(errand_host *h, struct agent *a, const struct js *event,
-			uint64_t number, errand_error **ret_err)
+			struct js_span text, uint64_t number, errand_error **ret_err)
 {
 	const struct js *data = js_get(event, "data");
 	const struct js *type = js_get(event, "type");
@@ -134,7 +156,7 @@ static int replay_event(errand_host *h, struct agent *a, const struct js *event,
 	a->log_seq = seq + 1;
 	if (!js_string_is(type, "agent/inbox/spliced"))
 		return 0;
-	rc = apply(h, a, data);
+	rc = apply(h, a, data, js_member(text, "data"));
 	if (rc == 0)
 		return 0;
 	if (rc == ERRAND_ENOMEM)
@@ -155,22 +177,41 @@ static void tell(errand_host *h, const struct agent *a, const struct saved *befo
 			journal_message(h, a, list_entry(node, struct message, node));
 }
 
-static int replay(errand_host *h, struct agent *a, const struct js *events,
-		  errand_error **ret_err)
+struct walk {
+	errand_host *h;
+	struct agent *agent;
+	const struct js *events;
+	size_t next; /* of these */
+	errand_error **ret_err;
+	int rc;
+};
+
+static void replay_next(void *ud, struct js_span text)
 {
+	struct walk *w = ud;
+	size_t i = w->next++;
+
+	if (w->rc == 0)
+		w->rc = replay_event(w->h, w->agent, js_at(w->events, i), text, i,
+				     w->ret_err);
+}
+
+/* @text was parsed as @events. */
+static int replay(errand_host *h, struct agent *a, const struct js *events,
+		  struct js_span text, errand_error **ret_err)
+{
+	struct walk w = {.h = h, .agent = a, .events = events, .ret_err = ret_err};
 	void (*journal)(void *ud, const char *json, size_t len) = h->journal;
 	struct saved saved;
-	int rc = 0;
 
 	h->journal = NULL;
 	put_aside(h, a, &saved);
-	for (size_t i = 0; rc == 0 && i < js_count(events); i++)
-		rc = replay_event(h, a, js_at(events, i), i, ret_err);
-	if (rc != 0)
+	js_each(text, replay_next, &w);
+	if (w.rc != 0)
 		put_back(h, a, &saved);
 	h->journal = journal;
-	if (rc != 0)
-		return rc;
+	if (w.rc != 0)
+		return w.rc;
 	tell(h, a, &saved);
 	saved_release(h, &saved);
 	return 0;
@@ -208,13 +249,14 @@ int errand_replay(errand_host *h, errand_agent agent, const char *events_json, s
 	if (len > h->max.json)
 		return error_make(ret_err, &h->mem, ERRAND_ELIMIT,
 				  "events are over %zu bytes", h->max.json);
-	rc = js_parse(events_json, len, &events, &err);
+	rc = js_parse_within(events_json, len, MAX_JSON_NESTING + MAX_JSON_ENVELOPE,
+			     &events, &err);
 	if (rc != 0)
 		rc = error_make(ret_err, &h->mem, rc_of_parse(rc), "events: %s", err.msg);
 	else if (js_type(events) != JS_ARRAY)
 		rc = error_make(ret_err, &h->mem, ERRAND_EJSON, "events: no array");
 	else
-		rc = replay(h, a, events, ret_err);
+		rc = replay(h, a, events, (struct js_span){events_json, len}, ret_err);
 	js_free(events);
 	return rc;
 }

@@ -233,13 +233,15 @@ static struct message *message_in(const struct agent *a, const struct js *fact,
 	return n ? list_entry(n, struct message, name) : NULL;
 }
 
-static bool on_message(errand_host *h, const struct js *fact)
+/* @text: that of the message in it. */
+static bool on_message(errand_host *h, const struct js *fact, struct js_span text)
 {
 	struct agent *a = object_get(h, id_in(fact, "agent"), OBJ_AGENT);
 	const struct js *target = js_get(fact, "target");
 	struct message *m = NULL;
 	struct task *t;
-	int rc = a ? message_read(h, a, js_get(fact, "message"), &m) : ERRAND_EREFUSED;
+	int rc = a ? message_read(h, a, js_get(fact, "message"), text, &m)
+		   : ERRAND_EREFUSED;
 
 	if (rc == ERRAND_ENOMEM)
 		mem_fail(&h->mem, sizeof(*m));
@@ -293,28 +295,48 @@ static const struct {
 	{"noticed", on_noticed},
 	{"told", on_told},
 	{"cursor", on_cursor},
-	{"message", on_message},
 	{"message-moved", on_message_moved},
 	{"message-gone", on_message_gone},
 };
 
-static bool take(errand_host *h, const struct js *fact)
+static bool take(errand_host *h, const struct js *fact, struct js_span text)
 {
+	if (js_string_is(js_get(fact, "fact"), "message"))
+		return on_message(h, fact, js_member(text, "message"));
 	for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++)
 		if (js_string_is(js_get(fact, "fact"), facts[i].fact))
 			return facts[i].take(h, fact);
 	return false;
 }
 
-static int take_all(errand_host *h, const struct js *all, errand_error **ret_err)
+struct walk {
+	errand_host *h;
+	const struct js *all;
+	size_t taken;
+	bool is_over; /* the next one cannot be */
+};
+
+static void take_next(void *ud, struct js_span text)
 {
-	for (size_t i = 0; i < js_count(all); i++)
-		if (!take(h, js_at(all, i)))
-			return error_make(ret_err, &h->mem, ERRAND_EREFUSED,
-					  "journal entry %zu cannot be: damaged, or out of "
-					  "order",
-					  i);
-	return 0;
+	struct walk *w = ud;
+
+	if (w->is_over || !take(w->h, js_at(w->all, w->taken), text))
+		w->is_over = true;
+	else
+		w->taken++;
+}
+
+/* @text was parsed as @all. */
+static int take_all(errand_host *h, const struct js *all, struct js_span text,
+		    errand_error **ret_err)
+{
+	struct walk w = {.h = h, .all = all};
+
+	js_each(text, take_next, &w);
+	if (!w.is_over)
+		return 0;
+	return error_make(ret_err, &h->mem, ERRAND_EREFUSED,
+			  "journal entry %zu cannot be: damaged, or out of order", w.taken);
 }
 
 /* ---- producers ---- */
@@ -420,14 +442,14 @@ static void adopt_all(errand_host *h, adopt_fn adopt, void *ud)
 
 /* ---- the public face ---- */
 
-static int restore(errand_host *h, const struct js *all, adopt_fn adopt, void *ud,
-		   errand_error **ret_err)
+static int restore(errand_host *h, const struct js *all, struct js_span text,
+		   adopt_fn adopt, void *ud, errand_error **ret_err)
 {
 	void (*journal)(void *ud, const char *json, size_t len) = h->journal;
 	int rc;
 
 	h->journal = NULL; /* these facts are known */
-	rc = take_all(h, all, ret_err);
+	rc = take_all(h, all, text, ret_err);
 	h->journal = journal;
 	if (rc == 0)
 		adopt_all(h, adopt, ud);
@@ -439,6 +461,7 @@ int errand_restore(errand_host *h, const char *json, size_t len,
 				size_t len, struct errand_producer *ret, errand_error *e),
 		   void *ud, errand_error **ret_err)
 {
+	struct js_span text = {json, str_length(json, len)};
 	struct err err = {0};
 	struct js *all = NULL;
 	int rc = may_change(h, ret_err);
@@ -448,13 +471,14 @@ int errand_restore(errand_host *h, const char *json, size_t len,
 	if (h->last_id != 0 || !json)
 		return error_make(ret_err, &h->mem, json ? ERRAND_ESTATE : ERRAND_EARG,
 				  "a journal is restored before anything else");
-	rc = js_parse(json, str_length(json, len), &all, &err);
+	rc = js_parse_within(text.ptr, text.len, MAX_JSON_NESTING + MAX_JSON_ENVELOPE, &all,
+			     &err);
 	if (rc != 0)
 		rc = error_make(ret_err, &h->mem, rc_of_parse(rc), "journal: %s", err.msg);
 	else if (js_type(all) != JS_ARRAY)
 		rc = error_make(ret_err, &h->mem, ERRAND_EJSON, "journal: no array");
 	else
-		rc = restore(h, all, adopt, ud, ret_err);
+		rc = restore(h, all, text, adopt, ud, ret_err);
 	js_free(all);
 	return rc;
 }

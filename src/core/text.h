@@ -40,6 +40,8 @@ int rc_of_base(int base_rc); /* -enum err_code -> ERRAND_E* */
 /* The same for what js_parse() refuses: never 0. */
 static inline int rc_of_parse(int base_rc)
 {
+	if (base_rc == -ERR_LIMIT)
+		return ERRAND_ELIMIT;
 	return base_rc == -ERR_NOMEM ? ERRAND_ENOMEM : ERRAND_EJSON;
 }
 /* js_parse_within() of what must be read here and now: lacking memory stops the program. */

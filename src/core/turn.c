@@ -148,7 +148,7 @@ int errand_log(errand_host *h, errand_agent agent, const char *event_json, size_
 	if (text.len > h->max.json)
 		return error_make(ret_err, &h->mem, ERRAND_ELIMIT,
 				  "event is over %zu bytes", h->max.json);
-	rc = js_parse(text.ptr, text.len, &event, &err);
+	rc = js_parse_within(text.ptr, text.len, h->max.nesting, &event, &err);
 	if (rc != 0)
 		rc = error_make(ret_err, &h->mem, rc_of_parse(rc), "event: %s", err.msg);
 	else
@@ -327,7 +327,7 @@ int errand_turn_close(errand_host *h, errand_agent agent, const char *reason_jso
 	if (text.len > h->max.args)
 		return error_make(ret_err, &h->mem, ERRAND_ELIMIT,
 				  "reason is over %zu bytes", h->max.args);
-	rc = js_parse(text.ptr, text.len, &reason, &err);
+	rc = js_parse_within(text.ptr, text.len, h->max.nesting, &reason, &err);
 	if (rc == 0)
 		rc = close_turn(h, a, reason, &text, ret_err);
 	else

@@ -195,7 +195,8 @@ static int take_fact(struct store *s, const struct js *fact, struct js_span text
 static int take_text(struct store *s, struct js_span text, struct err *err)
 {
 	struct js *fact = NULL;
-	int rc = js_parse(text.ptr, text.len, &fact, err);
+	int rc = js_parse_within(text.ptr, text.len, MAX_JSON_NESTING + MAX_JSON_ENVELOPE,
+				 &fact, err);
 
 	if (rc == 0 || rc == -ERR_LOSSY)
 		rc = take_fact(s, fact, text, err);

@@ -372,6 +372,18 @@ static UNUSED int notices(errand_agent a)
 	return times(inbox(a), "\"form\":\"notice\"");
 }
 
+/* So many arrays in one another. */
+static UNUSED const char *nested(size_t levels)
+{
+	static char text[2 * MAX_JSON_NESTING + 1];
+
+	CHECK(levels <= MAX_JSON_NESTING);
+	memset(text, '[', levels);
+	memset(text + levels, ']', levels);
+	text[2 * levels] = 0;
+	return text;
+}
+
 /* ---- calls ---- */
 
 static UNUSED int on_result(void *ud, errand_host *h, errand_call c, errand_lease l,

@@ -375,3 +375,109 @@ TEST(no_notice_is_lost_wherever_the_journal_is_cut)
 			cut_at(n);
 	}
 }
+
+/* ---- what was taken once is taken again ---- */
+
+/* Another host with @config and @limits, from the whole journal. */
+static void reborn_within(const char *config, const char *limits)
+{
+	struct errand_host_options o = {.size = sizeof(o),
+					.abi = ERRAND_ABI,
+					.config_json = str(config),
+					.limits_json = str(limits),
+					.warn = on_warn,
+					.journal = on_fact};
+	char *json = prefix(j.count);
+
+	errand_host_free(core.host);
+	CHECK_INT(errand_host_new(&o, &core.host, NULL), 0);
+	CHECK_INT(restore(json), 0);
+	free(json);
+	run();
+}
+
+static void read_end(const struct work *w)
+{
+	errand_lease lease = 0;
+	errand_text *json = NULL;
+
+	CHECK_INT(
+		errand_read(core.host, w->id, ERRAND_NUL, core.alice, &lease, &json, NULL),
+		0);
+	errand_text_free(json);
+	CHECK_INT(errand_lease_commit(core.host, lease), 0);
+}
+
+TEST(an_owner_that_is_gone_has_nothing_to_be_dropped)
+{
+	struct work *a, *b;
+
+	fresh_journal();
+	a = start(core.alice, FINAL);
+	b = start(core.alice, FINAL);
+	end(a);
+	end(b);
+	read_end(a);
+	read_end(b);
+	CHECK_INT(errand_agent_dispose(core.host, core.alice, NULL, NULL, NULL, NULL), 0);
+	run();
+	reborn_within("{\"maxFinishedTasksPerOwner\":1}", "{}");
+	CHECK_INT(errand_agent_state(core.host, core.alice), ERRAND_DISPOSED);
+}
+
+TEST(an_agent_that_is_being_disposed_of_is_given_to_nobody)
+{
+	errand_agent before;
+
+	fresh_journal();
+	start(core.alice, FINAL);
+	before = core.alice;
+	reborn_within("{}", "{}");
+	CHECK_INT(errand_agent_dispose(core.host, before, NULL, NULL, NULL, NULL), 0);
+	CHECK(agent("alice") != before);
+}
+
+static void insert(const char *json)
+{
+	CHECK_INT(errand_insert(core.host, core.alice, ERRAND_NEXT_STEP, json, ERRAND_NUL,
+				NULL, NULL),
+		  0);
+}
+
+TEST(a_message_comes_back_as_it_was_written)
+{
+	static const char odd[] = "[12345678901234567890, -0,1.50,\"\\u007f\",\"\\ud800\"]";
+	char json[200];
+
+	fresh_journal();
+	(void)snprintf(json, sizeof(json), "{\"role\":\"user\",\"content\":%s}", odd);
+	insert(json);
+	reborn_within("{}", "{}");
+	CHECK(strstr(inbox(core.alice), odd) != NULL);
+}
+
+TEST(a_message_as_long_as_may_be_comes_back)
+{
+	char json[1025];
+
+	fresh_journal();
+	reborn_within("{}", "{\"argsBytes\":1024}");
+	(void)snprintf(json, sizeof(json), "{\"role\":\"user\",\"content\":[\"%994s\"]}",
+		       "x");
+	CHECK_INT(strlen(json), 1024); /* and an id is added */
+	insert(json);
+	reborn_within("{}", "{\"argsBytes\":1024}");
+	CHECK(strstr(inbox(core.alice), " x\"]") != NULL);
+}
+
+TEST(a_message_as_deep_as_may_be_comes_back)
+{
+	char json[2 * MAX_JSON_NESTING + 50];
+
+	fresh_journal();
+	(void)snprintf(json, sizeof(json), "{\"role\":\"user\",\"content\":%s}",
+		       nested(MAX_JSON_NESTING - 1));
+	insert(json);
+	reborn_within("{}", "{\"nesting\":16}"); /* what is lowered is for what is new */
+	CHECK_INT(times(inbox(core.alice), "\"content\":[[["), 1);
+}

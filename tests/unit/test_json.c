@@ -146,11 +146,11 @@ TEST(nesting_beyond_the_limit_is_refused_and_told)
 
 	memset(deep, '[', N);
 	memset(deep + N, ']', N);
-	CHECK_INT(js_parse(deep, 2 * N, &j, &err), -ERR_FORMAT);
+	CHECK_INT(js_parse(deep, 2 * N, &j, &err), -ERR_LIMIT);
 	CHECK_STR(err.msg, "nested deeper than 1024 levels");
 	CHECK_INT(verdict(deep + N - MAX_JSON_NESTING, 2 * MAX_JSON_NESTING), 0);
 	CHECK_INT(verdict(deep + N - MAX_JSON_NESTING - 1, 2 * MAX_JSON_NESTING + 2),
-		  -ERR_FORMAT);
+		  -ERR_LIMIT);
 	free(deep);
 }
 

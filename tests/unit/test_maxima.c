@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The maxima of a host: lowered, raised, refused. */
-#include "core.h"
+#include "echo.h"
 
 static int new_host(const char *limits, errand_host **ret, errand_error **e)
 {
@@ -251,14 +251,80 @@ TEST(arguments_and_messages_nest_so_deep)
 	CHECK_STR(call(core.alice, "task_list", args), "(no background tasks)");
 	nest(deep, 16);
 	(void)snprintf(args, sizeof(args), "{\"x\":%s}", deep);
-	CHECK(strstr(call(core.alice, "task_list", args),
-		     "\"arguments\" must be an object"));
+	CHECK_STR(call(core.alice, "task_list", args),
+		  "Error: arguments are nested deeper than 16 levels");
 	(void)snprintf(message_json, sizeof(message_json),
 		       "{\"role\":\"user\",\"content\":%s}", deep);
 	CHECK_INT(errand_insert(core.host, core.alice, ERRAND_NEXT_STEP, message_json,
 				ERRAND_NUL, NULL, &e),
-		  ERRAND_EJSON);
+		  ERRAND_ELIMIT);
 	CHECK_STR(message(e), "message: nested deeper than 16 levels");
+}
+
+/* Passes on what it is shown, not byte for byte. */
+static void go_on(void *ud, errand_host *h, errand_frame f,
+		  const struct errand_frame_view *v)
+{
+	(void)ud;
+	(void)v;
+	CHECK_INT(errand_next(h, f), 0);
+}
+
+static void rewrite(void *ud, errand_host *h, errand_frame f,
+		    const struct errand_frame_view *v)
+{
+	char copy[200];
+
+	(void)ud;
+	(void)snprintf(copy, sizeof(copy), " %.*s", (int)v->answer_json.len,
+		       v->answer_json.ptr);
+	CHECK_INT(errand_answer(h, f, copy, ERRAND_NUL), 0);
+}
+
+static void replace(void *ud, errand_host *h, errand_frame f,
+		    const struct errand_frame_view *v)
+{
+	char copy[200];
+
+	(void)v;
+	(void)snprintf(copy, sizeof(copy), "{\"kind\":\"accept\",\"value\":%s}",
+		       (const char *)ud);
+	CHECK_INT(errand_answer(h, f, copy, ERRAND_NUL), 0);
+}
+
+static void listen_to(int stage, errand_enter_fn enter, errand_enter_fn back, char *ud)
+{
+	struct errand_listener l = {
+		.size = sizeof(l), .stage = stage, .enter = enter, .back = back, .ud = ud};
+
+	CHECK_INT(errand_listen(core.host, 0, &l, NULL, NULL), 0);
+}
+
+static bool is_taken(const char *value)
+{
+	tool.answer = value;
+	(void)begin("{}");
+	run();
+	return strstr(core.result, "\"isError\":false") != NULL;
+}
+
+TEST(a_value_nests_so_deep_whoever_has_looked_at_it)
+{
+	struct errand_tool t = echo();
+	char deep[100], deeper[100];
+
+	fresh_within("{\"nesting\":16}");
+	t.output_schema = str("{}");
+	CHECK_INT(add(&t), 0);
+	nest(deep, 16);
+	nest(deeper, 17);
+	CHECK(is_taken(deep) && !is_taken(deeper));
+	listen_to(ERRAND_STAGE_AROUND, go_on, rewrite, NULL);
+	CHECK(is_taken(deep) && !is_taken(deeper));
+	listen_to(ERRAND_STAGE_POST, replace, NULL, deep);
+	CHECK(is_taken("1"));
+	listen_to(ERRAND_STAGE_POST, go_on, NULL, NULL);
+	CHECK(is_taken("1"));
 }
 
 TEST(records_are_counted)

@@ -275,3 +275,40 @@ TEST(a_turn_needs_no_log)
 	CHECK_INT(try_close("completed"), 0);
 	CHECK_STR(inbox(core.alice), "[]");
 }
+
+/* ---- the log, read again ---- */
+
+TEST(what_a_log_took_it_gives_back_however_deep)
+{
+	char json[2 * MAX_JSON_NESTING + 50];
+
+	fresh_session();
+	(void)snprintf(json, sizeof(json), "{\"type\":\"mine\",\"data\":%s}",
+		       nested(MAX_JSON_NESTING - 1));
+	CHECK_INT(errand_log(core.host, core.alice, json, ERRAND_NUL, NULL), 0);
+	(void)snprintf(json, sizeof(json), "{\"role\":\"user\",\"content\":%s}",
+		       nested(MAX_JSON_NESTING - 1));
+	CHECK_INT(errand_insert(core.host, core.alice, ERRAND_NEXT_STEP, json, ERRAND_NUL,
+				NULL, NULL),
+		  0);
+	CHECK_INT(errand_replay(core.host, core.alice, log_json(), ERRAND_NUL, NULL), 0);
+	CHECK_INT(times(inbox(core.alice), "\"content\":[[["), 1);
+}
+
+TEST(a_notice_of_another_hosts_task_tells_nothing_of_ours)
+{
+	static const char log[] =
+		"[{\"seq\":0,\"type\":\"agent/inbox/spliced\",\"data\":{\"target\":"
+		"\"next-step\",\"start\":0,\"inserted\":[{\"id\":\"old\",\"role\":\"user\","
+		"\"content\":[],\"source\":{\"form\":\"notice\"},\"task\":\"bash-1\"}]}}]";
+	struct work *w;
+
+	fresh();
+	w = start(core.alice, FINAL); /* bash-1 here, too */
+	CHECK_INT(errand_replay(core.host, core.alice, log, ERRAND_NUL, NULL), 0);
+	(void)claim(ERRAND_CLAIM_NOTICES);
+	CHECK_INT(errand_lease_commit(core.host, core.lease), 0);
+	end(w);
+	CHECK_INT(errand_task_drop(core.host, w->task, NULL), ERRAND_ESTATE);
+	CHECK_INT(notices(core.alice), 1);
+}
