@@ -358,7 +358,7 @@ struct errand_agent_options {
 #define ERRAND_AGENT_OPERATOR 2u
 
 /* [main] A live instance; *ret is its id until it is disposed of. EREFUSED: `agent "<id>" is
- * already registered` (spec 2.7). EGONE: no such scope. EARG: no session. */
+ * already registered` (spec 2.7), a scope below the agent that came back. EGONE: no such scope. EARG: no session. */
 ERRAND_FN errand_agent_new(errand_host *h, const struct errand_agent_options *o,
 			   errand_agent *ret, errand_error **ret_err);
 /* [main] Put it into the registry of live agents, or (@yes 0) take it out (spec 1.1.1e, 2.4).

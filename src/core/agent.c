@@ -137,8 +137,8 @@ struct agent *agent_restore(errand_host *h, uint64_t id, struct str session)
 	return a;
 }
 
-/* The newest that came back for this session and has nobody yet, or a new one. */
-static struct agent *agent_of(errand_host *h, struct session *s)
+/* The newest that came back for this session and has nobody yet; NULL: none has. */
+static struct agent *agent_unclaimed(const struct session *s)
 {
 	for (struct list *n = s->agents.prev; n != &s->agents; n = n->prev) {
 		struct agent *a = list_entry(n, struct agent, in_session);
@@ -146,7 +146,7 @@ static struct agent *agent_of(errand_host *h, struct session *s)
 		if (a->is_restored && !a->disposing)
 			return a;
 	}
-	return agent_alloc(h, s, 0);
+	return NULL;
 }
 
 static int agent_new(errand_host *h, const struct errand_agent_options *o,
@@ -165,7 +165,11 @@ static int agent_new(errand_host *h, const struct errand_agent_options *o,
 		rc = take_session(h, o, &s, ret_err);
 	if (rc != 0)
 		return rc;
-	a = agent_of(h, s);
+	a = agent_unclaimed(s);
+	if (a && scope_check(h, &a->scope, parent, ret_err) != 0)
+		return ERRAND_EREFUSED;
+	if (!a)
+		a = agent_alloc(h, s, 0);
 	scope_link(&a->scope, parent);
 	a->scope.is_bound = parent != NULL;
 	a->is_operator = (o->flags & ERRAND_AGENT_OPERATOR) != 0;

@@ -507,6 +507,9 @@ void layer_hold(struct layer *l);
 void layer_drop(errand_host *h, struct layer *l); /* frees it with its last holder */
 void scope_init(struct scope *s);
 struct scope *scope_get(const errand_host *h, errand_scope s, errand_error **ret_err);
+/* May @parent (NULL: none) be its parent? EREFUSED: a cycle. */
+int scope_check(const errand_host *h, const struct scope *child, const struct scope *parent,
+		errand_error **ret_err);
 void scope_link(struct scope *s, struct scope *parent); /* NULL: none */
 void scope_clear(errand_host *h, struct scope *s);      /* undo what is registered in it */
 void scope_release(errand_host *h, struct scope *s);    /* and take it out of its chain */

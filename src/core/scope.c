@@ -222,6 +222,15 @@ static bool is_on_chain(const struct scope *child, const struct scope *parent)
 	return s && s == child;
 }
 
+int scope_check(const errand_host *h, const struct scope *child, const struct scope *parent,
+		errand_error **ret_err)
+{
+	if (!is_on_chain(child, parent))
+		return 0;
+	return error_make(ret_err, &h->mem, ERRAND_EREFUSED,
+			  "dsh-scope: scope parent link would form a cycle");
+}
+
 /* @id 0: no parent. */
 static int find_parent(errand_host *h, const struct scope *child, errand_scope id,
 		       struct scope **ret, errand_error **ret_err)
@@ -230,11 +239,8 @@ static int find_parent(errand_host *h, const struct scope *child, errand_scope i
 
 	if (id != 0 && !(parent = scope_get(h, id, ret_err)))
 		return ERRAND_EGONE;
-	if (is_on_chain(child, parent))
-		return error_make(ret_err, &h->mem, ERRAND_EREFUSED,
-				  "dsh-scope: scope parent link would form a cycle");
 	*ret = parent;
-	return 0;
+	return scope_check(h, child, parent, ret_err);
 }
 
 static int move(errand_host *h, struct scope *child, errand_scope parent_id,

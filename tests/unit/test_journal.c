@@ -481,3 +481,23 @@ TEST(a_message_as_deep_as_may_be_comes_back)
 	reborn_within("{}", "{\"nesting\":16}"); /* what is lowered is for what is new */
 	CHECK_INT(times(inbox(core.alice), "\"content\":[[["), 1);
 }
+
+TEST(an_agent_that_came_back_has_no_place_below_itself)
+{
+	struct errand_agent_options o = {.size = sizeof(o), .session = str("alice")};
+	errand_scope below;
+	errand_error *e = NULL;
+	errand_agent a;
+	errand_reg binding;
+
+	fresh_journal();
+	reborn_within("{}", "{}");
+	CHECK_INT(errand_scope_new(core.host, &below, NULL), 0);
+	CHECK_INT(errand_scope_bind(core.host, below, core.alice, &binding, NULL), 0);
+	o.scope = below;
+	CHECK_INT(errand_agent_new(core.host, &o, &a, &e), ERRAND_EREFUSED);
+	CHECK_STR(message(e), "dsh-scope: scope parent link would form a cycle");
+	o.scope = 0;
+	CHECK_INT(errand_agent_new(core.host, &o, &a, NULL), 0);
+	CHECK(a == core.alice);
+}
