@@ -158,7 +158,9 @@ static void open_door(struct shim *s)
 	s->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (s->listen_fd < 0)
 		return;
-	if (bind(s->listen_fd, (const struct sockaddr *)&name, sizeof(name)) != 0 ||
+	/* Before it has a name, so that no umask can add to it. */
+	if (fchmod(s->listen_fd, 0600) != 0 ||
+	    bind(s->listen_fd, (const struct sockaddr *)&name, sizeof(name)) != 0 ||
 	    listen(s->listen_fd, SHIM_HOSTS) != 0 ||
 	    shim_watch_door(s, EPOLL_CTL_ADD) != 0) {
 		(void)close(s->listen_fd);
