@@ -20,7 +20,7 @@ struct client *client_new(struct host *h)
 	return c;
 }
 
-static void client_free(struct client *c)
+void client_free(struct client *c)
 {
 	struct host *h = c->host;
 

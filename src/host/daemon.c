@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/inotify.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -46,8 +47,22 @@ static void on_accepted(void *ud, int fd)
 			   &c->transport, &err) == 0)
 		door_hello_enter(c, fd);
 	else
-		client_gone(c);
+		client_free(c);
 	host_turn(h);
+}
+
+/* No descriptor is left for it. It has said nothing yet, so that one line always fits. */
+static void on_turned_away(void *ud, int fd)
+{
+	struct buf line = BUF_INIT(KIB(1));
+
+	(void)ud;
+	welcome_put_refusal(&line,
+			    "this host has as many clients and tasks as its limit of "
+			    "open files allows: end some, and try again");
+	buf_addc(&line, '\n');
+	(void)send(fd, line.data, line.len, MSG_DONTWAIT | MSG_NOSIGNAL);
+	buf_release(&line);
 }
 
 static void on_client_gone(struct host *h)
@@ -64,7 +79,7 @@ static int listen_again(struct daemon *d, struct err *err)
 	unix_listener_free(d->listener);
 	d->listener = NULL;
 	return unix_listen(&h->loop, h->state.folder_fd, h->state.path, HOST_SOCKET,
-			   on_accepted, h, &d->listener, err);
+			   on_accepted, on_turned_away, h, &d->listener, err);
 }
 
 static bool has_socket(const struct daemon *d)
@@ -87,8 +102,11 @@ static void on_watch(uv_poll_t *p, int status, int events)
 	(void)events;
 	while (read(d->watch_fd, bytes, sizeof(bytes)) > 0)
 		;
-	if (has_socket(d) || listen_again(d, &err) == 0)
+	if (has_socket(d) || listen_again(d, &err) == 0) {
+		journal_look(d->host.journal);
+		host_turn(&d->host);
 		return;
+	}
 	host_say(err.msg);
 	run_leave(d->host.run);
 	host_leave(&d->host);

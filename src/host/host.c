@@ -84,13 +84,14 @@ static bool is_durable(struct host *h)
 }
 
 /*
- * All that has happened is durable: it may be told, and begun. A host that remembers begins
+ * All that has happened is durable: it may be told, and begun; while the disk takes nothing it
+ * is told from memory, and nothing begins. A host that remembers begins
  * first: a start that was told would else be lost if it dies in between. One that does not
  * tells first, and begins nothing for a client that has just turned out to be gone.
  */
 static void let_out(struct host *h)
 {
-	if (h->journal)
+	if (h->journal && !journal_trouble(h->journal))
 		run_flush(h->run);
 	clients_flush(h);
 	if (is_leaving(h))
@@ -130,11 +131,19 @@ void host_turn(struct host *h)
 		arm(h);
 }
 
+/* The disk takes nothing: everybody is told so while it lasts. */
+static void tell_trouble(struct host *h)
+{
+	if (h->server && h->journal)
+		mcp_server_unsaved(h->server, journal_trouble(h->journal));
+}
+
 /* What came meanwhile, an operator's kill or an acknowledgement, has its own commit first. */
 void host_durable(struct host *h)
 {
 	if (is_leaving(h))
 		return;
+	tell_trouble(h);
 	h->is_turning = true;
 	if (is_durable(h))
 		let_out(h);
@@ -274,6 +283,7 @@ static int start_bash(struct host *h, struct err *err)
 		.log_tail = (uint64_t)h->config.log_tail,
 		.withheld = (const char *const *)h->config.withheld,
 		.context = client_context,
+		.may_start = h->journal ? journal_may_start : NULL,
 		.started = h->journal ? journal_started : NULL,
 		.ended = h->journal ? journal_ended : NULL,
 		.promised = h->journal ? journal_promised : NULL,

@@ -139,6 +139,8 @@ struct client {
 struct client *client_new(struct host *h);
 /* A line to the client; its memory is taken. */
 void client_send(struct client *c, struct buf *line, uint64_t token);
+/* At once; for one that never had a door. */
+void client_free(struct client *c);
 /* The client is to go: in the next turn. */
 void client_gone(struct client *c);
 /* The events of a client's transport; ud is the client. */

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -18,6 +19,8 @@
 
 #define RETRY_MS 1000
 #define MAX_FACTS MIB(512)
+/* Free bytes at a start: for its end, its log's beginning, what is said of it. */
+#define DISK_RESERVE MIB(1)
 #define DAY_MS INT64_C(86400000)
 /* One start-up need not forget everything. */
 #define TIDY_STEPS 20
@@ -27,10 +30,13 @@ struct journal {
 	struct store *store;
 	struct store_batch filling, committing;
 	uv_work_t work;
-	bool is_busy;     /* a worker has the store and the batch that is committed */
-	int rc;           /* of the last commit */
-	struct err err;   /* and what it said */
-	int64_t retry_ms; /* INT64_MAX: nothing is to be tried again */
+	bool wants_look;        /* is the database still in its place? */
+	bool was_gone;          /* it was not */
+	bool is_busy;           /* a worker has the store and the batch that is committed */
+	int rc;                 /* of the last commit */
+	struct err err;         /* and what it said */
+	int64_t retry_ms;       /* INT64_MAX: nothing is to be tried again */
+	char trouble[ERR_TEXT]; /* of the disk, since a commit failed; "": none */
 	char boot[40];
 	struct requests requests;
 	/* Only between loading and restoring: */
@@ -402,13 +408,49 @@ void journal_client_gone(struct journal *j, const char *nonce)
 	requests_rewind(&j->requests, nonce);
 }
 
+/* ---- a disk that takes nothing ---- */
+
+const char *journal_trouble(const struct journal *j)
+{
+	return j->trouble[0] ? j->trouble : NULL;
+}
+
+int journal_may_start(void *ud, struct err *err)
+{
+	const struct host *h = ud;
+	const char *trouble = journal_trouble(h->journal), *state = h->state.path;
+	struct statvfs fs;
+
+	if (trouble)
+		return err_set(
+			err, ERR_STATE,
+			"cannot start a task: what happens cannot be kept in '%.100s' "
+			"(%.100s): nothing was started",
+			state, trouble);
+	if (fstatvfs(h->state.folder_fd, &fs) == 0 &&
+	    (size_t)fs.f_bavail * fs.f_frsize < DISK_RESERVE)
+		return err_set(err, ERR_STATE,
+			       "cannot start a task: the disk of '%.100s' is full (%zu KiB "
+			       "left, a start needs %zu): make room; nothing was started",
+			       state, (size_t)fs.f_bavail * fs.f_frsize / 1024,
+			       DISK_RESERVE / 1024);
+	return 0;
+}
+
 /* ---- committing ---- */
 
 static void do_commit(uv_work_t *w)
 {
 	struct journal *j = w->data;
 
-	j->rc = store_commit(j->store, &j->committing, &j->err);
+	if (j->store)
+		j->rc = store_keep_place(&j->store, &j->err);
+	else
+		j->rc = store_open(j->host->state.path, STORE_WRITE, &j->store, NULL,
+				   &j->err);
+	j->was_gone = j->rc == 1;
+	if (j->rc >= 0)
+		j->rc = store_commit(j->store, &j->committing, &j->err);
 }
 
 static bool may_pass(int rc)
@@ -416,17 +458,35 @@ static bool may_pass(int rc)
 	return rc == -ERR_SYS || rc == -ERR_STATE;
 }
 
-static void failed(struct journal *j)
+/* Once, and not each second. */
+static void say_failure(struct journal *j, bool is_passing)
 {
 	char line[ERR_TEXT + 64];
-	bool is_passing = may_pass(j->rc);
 
 	(void)snprintf(line, sizeof(line), "cannot keep what happens%s: %s",
 		       is_passing ? ", trying again" : "", j->err.msg);
 	host_say(line);
+}
+
+static void failed(struct journal *j)
+{
+	bool is_passing = may_pass(j->rc);
+
+	if (!is_passing || !j->trouble[0])
+		say_failure(j, is_passing);
+	if (j->rc == -ERR_SYS)
+		(void)snprintf(j->trouble, sizeof(j->trouble), "%.200s", j->err.msg);
 	j->retry_ms = clock_mono_ms() + RETRY_MS;
 	if (!is_passing)
 		host_fail(j->host);
+}
+
+static void succeeded(struct journal *j)
+{
+	if (j->trouble[0])
+		host_say("what happens is kept again");
+	j->trouble[0] = 0;
+	store_batch_clear(&j->committing);
 }
 
 static void after_commit(uv_work_t *w, int status)
@@ -435,10 +495,12 @@ static void after_commit(uv_work_t *w, int status)
 
 	(void)status;
 	j->is_busy = false;
+	if (j->was_gone)
+		host_say("the database was taken away, and has been written anew");
 	if (j->rc < 0)
 		failed(j);
 	else
-		store_batch_clear(&j->committing);
+		succeeded(j);
 	host_durable(j->host);
 }
 
@@ -449,27 +511,36 @@ static void begin(struct journal *j)
 		host_say(
 			"more happens than can be kept at once"); /* the next one takes it */
 	j->is_busy = true;
+	j->wants_look = false;
 	(void)uv_queue_work(&j->host->loop, &j->work, do_commit, after_commit);
 }
 
 bool journal_sync(struct journal *j)
 {
-	if (j->is_busy || j->retry_ms != INT64_MAX)
+	if (j->is_busy)
 		return false;
-	if (store_batch_is_empty(&j->filling) && store_batch_is_empty(&j->committing))
+	if (j->retry_ms != INT64_MAX)
+		return journal_trouble(j) != NULL;
+	if (!j->wants_look && store_batch_is_empty(&j->filling) &&
+	    store_batch_is_empty(&j->committing))
 		return true;
 	begin(j);
 	return false;
 }
 
+void journal_look(struct journal *j)
+{
+	j->wants_look = true;
+}
+
 bool journal_has_more(const struct journal *j)
 {
-	return !store_batch_is_empty(&j->filling);
+	return j->retry_ms == INT64_MAX && !store_batch_is_empty(&j->filling);
 }
 
 bool journal_is_busy(const struct journal *j)
 {
-	return j->is_busy || j->retry_ms != INT64_MAX;
+	return j->is_busy || (j->retry_ms != INT64_MAX && !journal_trouble(j));
 }
 
 int64_t journal_deadline(const struct journal *j)

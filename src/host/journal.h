@@ -29,6 +29,10 @@ int journal_restore(struct journal *j, struct err *err) __attribute__((warn_unus
 /* Make agents of the owners that were loaded, when the tools are there. */
 void journal_enter_owners(struct journal *j);
 
+/* [callback of bash] Not while the disk takes nothing, or could not take much more. */
+int journal_may_start(void *ud, struct err *err);
+/* Why what happens cannot be kept; NULL: it can. It is told from memory then. */
+const char *journal_trouble(const struct journal *j);
 /* [callback of the core] */
 void journal_fact(void *ud, const char *json, size_t len);
 /* [callbacks of bash; @ud: the host] */
@@ -44,11 +48,13 @@ void journal_session_gone(void *ud, const char *name, size_t len);
 /* A client has gone. */
 void journal_client_gone(struct journal *j, const char *nonce);
 
-/* Is all that has happened durable? If not, a commit is under way, or begun here; host_durable()
+/* Is all that has happened durable, or cannot be? If not, a commit is under way, or begun here; host_durable()
  * is called after it. */
 bool journal_sync(struct journal *j);
 /* Has something happened since then? */
 bool journal_has_more(const struct journal *j);
+/* Somebody has removed something in the state folder: see to it that the store is there. */
+void journal_look(struct journal *j);
 /* A commit is under way. */
 bool journal_is_busy(const struct journal *j);
 /* When a commit that failed is tried again. */

@@ -128,8 +128,9 @@ static void put_meta(struct buf *out, const struct call *c, const struct outcome
 {
 	bool has_value = o->value.ptr && !c->is_list;
 	bool has_facts = o->facts.len && cut < CUT_FACTS;
+	const char *unsaved = c->mcp->server->unsaved;
 
-	if (!has_value && !has_facts && c->era != ERA_MODERN)
+	if (!has_value && !has_facts && !unsaved && c->era != ERA_MODERN)
 		return;
 	buf_adds(out, ",\"_meta\":{");
 	put_server_meta(out, c->mcp->server, c->era);
@@ -137,6 +138,8 @@ static void put_meta(struct buf *out, const struct call *c, const struct outcome
 		js_put_key(out, "errand/task");
 		put_value(out, o->value, cut);
 	}
+	if (unsaved)
+		js_put_member(out, "errand/unsaved", unsaved, strlen(unsaved));
 	if (has_facts) {
 		js_put_key(out, "errand/facts");
 		buf_add(out, o->facts.data, o->facts.len);

@@ -51,6 +51,7 @@ struct mcp_server {
 	struct buf instructions; /* a JSON string */
 	struct buf info;         /* the serverInfo object */
 	char *start_meta;
+	char *unsaved;      /* NULL: what happens is kept */
 	struct map calls;   /* errand_call -> struct call, while it runs */
 	struct list claims; /* struct claim: on a reply that was not delivered yet */
 };

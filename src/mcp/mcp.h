@@ -42,6 +42,9 @@ int mcp_server_new(const struct mcp_server_options *o, struct mcp_server **ret,
 /* After the conversations. NULL is fine. */
 void mcp_server_free(struct mcp_server *s);
 
+/* What happens cannot be kept, and why: replies say so in their _meta. NULL: it can. */
+void mcp_server_unsaved(struct mcp_server *s, const char *why);
+
 struct mcp_ops {
 	/* Queue one line; a newline is added. The memory of @line is taken. It answers the line
 	 * that came in with @tag, 0: none. With a @token other than 0, mcp_sent() or

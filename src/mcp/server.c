@@ -150,6 +150,12 @@ int mcp_server_new(const struct mcp_server_options *o, struct mcp_server **ret,
 	return 0;
 }
 
+void mcp_server_unsaved(struct mcp_server *s, const char *why)
+{
+	mem_free(NULL, s->unsaved);
+	s->unsaved = why ? mem_dup(NULL, why, strlen(why)) : NULL;
+}
+
 void mcp_server_free(struct mcp_server *s)
 {
 	if (!s)
@@ -159,5 +165,6 @@ void mcp_server_free(struct mcp_server *s)
 	buf_release(&s->info);
 	map_release(&s->calls);
 	mem_free(NULL, s->start_meta);
+	mem_free(NULL, s->unsaved);
 	mem_free(NULL, s);
 }

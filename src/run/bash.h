@@ -25,6 +25,8 @@ struct bash_config {
 	const char *const *withheld;
 	/* What the client that made @call hands on. Valid until the next call; NULL: it is gone. */
 	const struct run_context *(*context)(void *ud, errand_call call);
+	/* May a task be started now? If not, a sentence for whoever asked. NULL: always. */
+	int (*may_start)(void *ud, struct err *err);
 	/* For a host that remembers; each may be NULL. A task is to run in the run folder @uid; */
 	void (*started)(void *ud, errand_task task, const char *uid);
 	/* it has ended, and its folder holds so many bytes; */

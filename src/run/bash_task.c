@@ -412,10 +412,16 @@ int bash_start(struct bash *b, errand_agent owner, const struct run_context *cli
 	       const struct bash_request *request, errand_text **ret_id,
 	       errand_error **ret_err)
 {
-	struct bash_task *t = mem_new(NULL, sizeof(*t));
+	struct bash_task *t;
 	struct plan plan;
+	struct err err = {0};
 	int rc;
 
+	if (b->config.may_start && b->config.may_start(b->config.ud, &err) < 0) {
+		*ret_err = errand_error_new(NULL, NULL, err.msg, ERRAND_NUL);
+		return ERRAND_EREFUSED;
+	}
+	t = mem_new(NULL, sizeof(*t));
 	plan_make(&plan, b, client, request);
 	list_init(&t->node);
 	t->bash = b;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <sqlite3.h>
+#include <sys/stat.h>
 
 #include "base/err.h"
 #include "base/limits.h"
@@ -15,6 +16,7 @@
 struct store {
 	sqlite3 *db;
 	char *path;
+	struct stat file; /* what lay at @path when it was opened */
 	/* One for each row of the table of facts (facts.c). */
 	sqlite3_stmt *facts[MAX_FACT_STATEMENTS];
 };

@@ -262,6 +262,7 @@ static int open_file(const char *path, enum store_mode mode, struct store **ret,
 		store_close(s);
 		return rc;
 	}
+	(void)stat(path, &s->file);
 	*ret = s;
 	return 0;
 }
@@ -355,4 +356,70 @@ int store_set_aside(const char *folder, const char *why, char **ret_note, struct
 	if (rc == 0)
 		rc = aside_move(dir, real, why, ret_note, err);
 	return rc == 0 ? 0 : err_wrap(err, "state folder '%.100s'", folder);
+}
+
+/* ---- a database that was taken away ---- */
+
+static int write_anew(struct store *s, int dir, struct err *err)
+{
+	autobuf struct buf name = BUF_INIT(PATH_MAX);
+	autoclose int fd = -1;
+	sqlite3_stmt *q = NULL;
+	int rc;
+
+	remove_new(dir);
+	(void)buf_addf(&name, "%s.new", s->path);
+	fd = openat(dir, NEW_FILE, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW,
+		    0600);
+	if (fd < 0)
+		return err_sys(err, errno, "cannot make '%s'", NEW_FILE);
+	rc = db_prepare(s, "VACUUM INTO $to", &q, err);
+	if (rc == 0) {
+		db_bind_text(q, "$to", (errand_str){buf_text(&name), name.len});
+		rc = db_each(s, q, NULL, NULL, err);
+	}
+	(void)sqlite3_finalize(q);
+	if (rc == 0 && fsync(fd) < 0)
+		rc = err_sys(err, errno, "cannot make '%s' durable", NEW_FILE);
+	return rc;
+}
+
+/* Whatever lies in its place, a log of ours too, is not what was kept. */
+static int put_back(int dir, const char *folder, struct err *err)
+{
+	struct stat st;
+	int rc = 0;
+
+	if (fstatat(dir, STORE_FILE, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		rc = aside_move(dir, folder, "it was put here while another was in use",
+				NULL, err);
+	(void)unlinkat(dir, STORE_FILE "-wal", 0);
+	(void)unlinkat(dir, STORE_FILE "-shm", 0);
+	if (rc == 0 && renameat2(dir, NEW_FILE, dir, STORE_FILE, RENAME_NOREPLACE) < 0)
+		rc = err_sys(err, errno, "cannot make '%s'", STORE_FILE);
+	return rc;
+}
+
+int store_keep_place(struct store **s, struct err *err)
+{
+	autofree char *folder = NULL, *real = NULL;
+	autoclose int dir = -1;
+	struct stat st;
+	int rc;
+
+	if (stat((*s)->path, &st) == 0 && st.st_ino == (*s)->file.st_ino &&
+	    st.st_dev == (*s)->file.st_dev)
+		return 0;
+	folder = mem_dup(NULL, (*s)->path, strlen((*s)->path) - strlen("/" STORE_FILE));
+	rc = open_folder(folder, &dir, &real, err);
+	if (rc == 0)
+		rc = write_anew(*s, dir, err);
+	if (rc != 0)
+		return rc;
+	store_close(*s);
+	*s = NULL;
+	rc = put_back(dir, folder, err);
+	if (rc == 0)
+		rc = open_or_replace(dir, real, STORE_WRITE, s, NULL, err);
+	return rc == 0 ? 1 : rc;
 }

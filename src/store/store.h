@@ -54,6 +54,12 @@ enum store_mode {
 int store_open(const char *folder, enum store_mode mode, struct store **ret,
 	       char **ret_note, struct err *err) __attribute__((warn_unused_result));
 void store_close(struct store *s); /* NULL is fine */
+/*
+ * Is the file that *@s works on still the one in its folder? If somebody has removed or moved it,
+ * what it held is written there anew, from the descriptors that are open. 1: so it was; *@s is
+ * another one then. After a failure *@s may be NULL: store_open() again.
+ */
+int store_keep_place(struct store **s, struct err *err) __attribute__((warn_unused_result));
 
 /*
  * What was loaded could not be restored (@why): move the database of @folder aside, which no

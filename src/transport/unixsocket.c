@@ -21,6 +21,7 @@ struct unix_listener {
 	int fd;
 	int spare_fd; /* given up to turn a client away when there are no others left */
 	void (*accepted)(void *ud, int fd);
+	void (*turned_away)(void *ud, int fd);
 	void *ud;
 };
 
@@ -86,16 +87,26 @@ static int bind_in(int fd, int folder_fd, const char *path, const char *name,
 	return rc < 0 ? err_sys(err, errno, "cannot make '%s/%s'", path, name) : 0;
 }
 
-/* The one that waits is told by a closed connection, instead of waking us without end. */
+/* The one that waits is told and let go, instead of waking us without end. */
 static void turn_away(struct unix_listener *l)
 {
 	int fd;
 
 	close(l->spare_fd);
 	fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC);
-	if (fd >= 0)
+	if (fd >= 0) {
+		l->turned_away(l->ud, fd);
 		close(fd);
+	}
 	l->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+/* unix_transport() needs a second one. */
+static bool has_room(int fd)
+{
+	autoclose int second = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+
+	return second >= 0;
 }
 
 static void on_acceptable(uv_poll_t *p, int status, int events)
@@ -112,7 +123,12 @@ static void on_acceptable(uv_poll_t *p, int status, int events)
 				turn_away(l);
 			return;
 		}
-		l->accepted(l->ud, fd);
+		if (has_room(fd)) {
+			l->accepted(l->ud, fd);
+		} else {
+			l->turned_away(l->ud, fd);
+			close(fd);
+		}
 	}
 }
 
@@ -133,8 +149,8 @@ void unix_listener_free(struct unix_listener *l)
 }
 
 int unix_listen(uv_loop_t *loop, int folder_fd, const char *path, const char *name,
-		void (*accepted)(void *ud, int fd), void *ud, struct unix_listener **ret,
-		struct err *err)
+		void (*accepted)(void *ud, int fd), void (*turned_away)(void *ud, int fd),
+		void *ud, struct unix_listener **ret, struct err *err)
 {
 	autoclose int fd = -1;
 	struct unix_listener *l;
@@ -154,6 +170,7 @@ int unix_listen(uv_loop_t *loop, int folder_fd, const char *path, const char *na
 	l->fd = take_fd(&fd);
 	l->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	l->accepted = accepted;
+	l->turned_away = turned_away;
 	l->ud = ud;
 	(void)uv_poll_start(&l->poll, UV_READABLE, on_acceptable);
 	*ret = l;

@@ -16,10 +16,11 @@ struct unix_listener;
 
 /* @folder_fd: an open folder; @path: the same, for where there is no /proc. The socket is
  * mode 0600 and takes the place of one that nobody listens on any more. accepted() gets each
- * connection, which it owns. */
+ * connection, which it owns; turned_away() one for which no descriptors are left, to say so. */
 int unix_listen(uv_loop_t *loop, int folder_fd, const char *path, const char *name,
-		void (*accepted)(void *ud, int fd), void *ud, struct unix_listener **ret,
-		struct err *err) __attribute__((warn_unused_result));
+		void (*accepted)(void *ud, int fd), void (*turned_away)(void *ud, int fd),
+		void *ud, struct unix_listener **ret, struct err *err)
+	__attribute__((warn_unused_result));
 void unix_listener_free(struct unix_listener *l); /* NULL is fine; leaves the file */
 
 /* A blocking connection. On failure err->errnum says what is there: ENOENT nothing,

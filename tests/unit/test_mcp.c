@@ -414,6 +414,17 @@ TEST(a_client_that_goes_returns_what_it_was_owed)
 	talk_close(&t);
 }
 
+TEST(replies_say_so_while_nothing_can_be_kept)
+{
+	open_talk("2025-06-18");
+	mcp_server_unsaved(t.server, "no \"space\"");
+	CHECK(has(call("1", "task_list", "{}"),
+		  "\"_meta\":{\"errand/unsaved\":\"no \\\"space\\\"\"}"));
+	mcp_server_unsaved(t.server, NULL);
+	CHECK(!has(call("2", "task_list", "{}"), "unsaved"));
+	talk_close(&t);
+}
+
 /* ---- notices ---- */
 
 TEST(a_notice_is_the_last_block_of_the_next_reply_and_comes_once)

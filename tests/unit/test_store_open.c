@@ -537,3 +537,37 @@ TEST(a_step_of_the_tables_is_whole_or_not_there)
 		0);
 	CHECK_INT(health().listed, 398);
 }
+
+/* ---- one that is taken away ---- */
+
+TEST(one_that_was_not_taken_away_stays_as_it_is)
+{
+	struct store *before;
+
+	fresh_store();
+	before = st.store;
+	CHECK_INT(store_keep_place(&st.store, &st.err), 0);
+	CHECK(st.store == before);
+}
+
+TEST(one_that_was_taken_away_is_written_anew_and_goes_on)
+{
+	for (int i = 0; i < 3; i++) {
+		fresh_store();
+		put_agent(1, "alice");
+		must_commit();
+		CHECK_INT(unlink(in_folder("errand.db")), 0);
+		if (i == 1)
+			CHECK_INT(unlink(in_folder("errand.db-wal")), 0);
+		if (i == 2)
+			write_whole("errand.db", "something else", 14);
+		CHECK_INT(store_keep_place(&st.store, &st.err), 1);
+		CHECK_INT(exists("errand.db.corrupt-1"), i == 2);
+		CHECK(!exists("errand.db.new"));
+		put_agent(2, "bob");
+		must_commit();
+		CHECK_INT(db_int(st.store, "SELECT count(*) FROM agent"), 2);
+		reopen();
+		CHECK_INT(db_int(st.store, "SELECT count(*) FROM agent"), 2);
+	}
+}
