@@ -381,6 +381,7 @@ int host_start(struct host *h, struct err *err)
 		rc = start_mcp(h, err);
 	if (rc == 0 && h->journal) {
 		journal_enter_owners(h->journal);
+		journal_sweep(h->journal);
 		h->give_up_ms = clock_mono_ms() + COME_BACK_MS;
 	}
 	return rc < 0 ? rc : watch_run(h, err);

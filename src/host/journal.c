@@ -15,6 +15,7 @@
 #include "host/requests.h"
 #include "mcp/mcp.h"
 #include "run/bash.h"
+#include "run/run.h"
 #include "store/store.h"
 
 #define RETRY_MS 1000
@@ -43,6 +44,7 @@ struct journal {
 	struct buf facts;   /* the array for errand_restore() */
 	struct buf owners;  /* names, each ended by a NUL */
 	struct buf away;    /* struct away, each followed by its name and a NUL */
+	struct buf dropped; /* run folders that nobody asks for, each ended by a NUL */
 	struct map folders; /* errand_task -> its run folder's name */
 };
 
@@ -54,12 +56,22 @@ struct away {
 
 /* ---- loading ---- */
 
+/* Whoever dropped the task may have died before its folder went. */
+static void on_dropped(void *ud, const char *uid)
+{
+	struct journal *j = ud;
+
+	buf_add(&j->dropped, uid, strlen(uid) + 1);
+}
+
 static void on_run(void *ud, const struct store_run *r)
 {
 	struct journal *j = ud;
 
 	if (r->is_listed)
 		map_put(&j->folders, r->task, mem_dup(NULL, r->uid.ptr, r->uid.len));
+	else
+		on_dropped(j, r->uid.ptr);
 }
 
 static void on_request(void *ud, const struct store_request *r)
@@ -147,7 +159,7 @@ static int tidy(struct journal *j, struct err *err)
 	int rc = 0;
 
 	for (int i = 0; i < TIDY_STEPS && is_more && rc == 0; i++)
-		rc = store_tidy(j->store, &limits, clock_wall_ms(), NULL, NULL, &is_more,
+		rc = store_tidy(j->store, &limits, clock_wall_ms(), on_dropped, j, &is_more,
 				err);
 	return rc;
 }
@@ -204,6 +216,7 @@ int journal_new(struct host *h, struct journal **ret, struct err *err)
 	buf_init(&j->facts, MAX_FACTS);
 	buf_init(&j->owners, MAX_FACTS);
 	buf_init(&j->away, MAX_FACTS);
+	buf_init(&j->dropped, MAX_FACTS);
 	map_init(&j->folders, NULL);
 	read_boot(j->boot, sizeof(j->boot));
 	rc = store_open(h->state.path, STORE_WRITE, &j->store, &note, err);
@@ -262,6 +275,15 @@ int journal_restore(struct journal *j, struct err *err)
 		rc = set_aside(j, errand_error_message(e, NULL), err);
 	errand_error_free(e);
 	return rc;
+}
+
+void journal_sweep(struct journal *j)
+{
+	const char *end = j->dropped.data + j->dropped.len;
+
+	for (const char *p = j->dropped.data; p < end; p += strlen(p) + 1)
+		run_discard(j->host->run, p);
+	buf_release(&j->dropped);
 }
 
 /* A wall clock that was set back has nobody away for less than no time. */
@@ -577,5 +599,6 @@ void journal_free(struct journal *j)
 	buf_release(&j->facts);
 	buf_release(&j->owners);
 	buf_release(&j->away);
+	buf_release(&j->dropped);
 	mem_free(NULL, j);
 }

@@ -2,10 +2,12 @@
 /* attach.c - tasks that another host has started, and shims that have let go of this one. */
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "run/internal.h"
@@ -65,4 +67,18 @@ int run_attach(struct run *r, const char *uid, run_end_fn fn, void *ud,
 	t->retry_ms = clock_mono_ms();
 	*ret = t;
 	return 0;
+}
+
+void run_discard(struct run *r, const char *uid)
+{
+	char path[PROTO_UID_LEN + 16];
+	autoclose int lock = -1;
+
+	if (!is_uid(uid))
+		return;
+	(void)snprintf(path, sizeof(path), "%s/" PROTO_LOCK, uid);
+	lock = openat(r->tasks_fd, path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) < 0)
+		return; /* its shim is there, for what the task has left */
+	run_remove_folder(r, uid);
 }

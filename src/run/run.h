@@ -195,6 +195,8 @@ const char *run_log_path(struct run_task *t);
 /* Forget an ended task, delete its folder and sweep what outlived it; a live one is only
  * forgotten. */
 void run_drop(struct run_task *t);
+/* The run folder of a task that a dead host had dropped goes, unless its shim is still there. */
+void run_discard(struct run *r, const char *uid);
 /* The host leaves, and what it has is for the next one: from here on run_drop() only forgets. */
 void run_let_go(struct run *r);
 /* The host leaves: every live task is asked to end and to delete its folder. Quick, as

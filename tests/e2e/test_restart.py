@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A daemon that is killed loses nothing: no task, no output, no end, and starts nothing twice."""
+import fcntl
 import json
 import os
 import random
@@ -150,6 +151,39 @@ def test_a_client_without_a_name_that_does_not_come_back_takes_its_tasks_along()
         wait_for(lambda: not alive(pid), 10)
         with d.operator() as op:
             wait_for(lambda: op.ask("errand/list")["tasks"] == [], 10)
+
+
+def test_the_folder_of_a_task_that_was_dropped_goes_unless_its_shim_is_there():
+    with Daemon() as d:
+        with d.agent(session="s") as a:
+            ended, kept = start(a, "true"), start(a, "true")
+            live = start(a, "echo $$; exec sleep 600")
+            pid = int(wait_for(lambda: (lambda t: t if t[0].isdigit() else None)(
+                a.text("task_output", task_id=live)), 10).split()[0])
+            with d.operator() as op:
+                for task in (ended, kept):
+                    op.ask("errand/wait", id=task)
+            a.request("ping")
+        d.kill()
+        db = sqlite3.connect(os.path.join(d.state, "errand.db"))
+        uids = dict(db.execute("SELECT id, uid FROM task JOIN run USING (task)"))
+        with db:  # as if the daemon had died right after it had dropped them
+            db.execute("UPDATE task SET listed = 0, agent = NULL WHERE id = ?", (ended,))
+            db.execute("UPDATE task SET listed = 0, agent = NULL, status = 'killed', detail = 'x',"
+                       " finished = started, rank = 99 WHERE id = ?", (live,))
+        db.close()
+        d.start()
+        tasks = os.path.join(d.state, "tasks")
+        equal(sorted(os.listdir(tasks)), sorted([uids[live], uids[kept]]))
+        with d.agent(session="s") as a:
+            assert kept in a.text("task_list")
+        with open(os.path.join(tasks, uids[live], "lock"), "rb") as f:
+            try:
+                fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                raise AssertionError("the shim of %s is gone" % live)
+            except BlockingIOError:
+                pass
+        os.kill(pid, signal.SIGKILL)
 
 
 # ---- what was read ----
