@@ -118,7 +118,7 @@ static void put_incomplete(struct buf *out, const struct run_end *end)
 		buf_addf(out, "kill incomplete: %u left (pid %d, uid %d)",
 			 end->processes_left, end->left_pid, end->left_uid);
 	else
-		buf_adds(out, "kill not proved: there is no /proc");
+		buf_adds(out, "kill not proved: /proc cannot be read");
 }
 
 static int put_killed(struct buf *out, const struct run_end *end)

@@ -28,12 +28,21 @@ static int write_all(int fd, const struct buf *b)
 	return 0;
 }
 
+static int cannot_make(const struct run *r, struct err *err)
+{
+	if (errno == ENOENT)
+		return err_set(err, ERR_STATE,
+			       "the folder '%s' is gone; restart what serves this tool",
+			       r->tasks_path);
+	return err_sys(err, errno, "cannot make a run folder in '%s'", r->tasks_path);
+}
+
 static int make_folder(const struct run_task *t, int *ret_fd, struct err *err)
 {
 	autoclose int folder = -1, spec = -1;
 
 	if (mkdirat(t->run->tasks_fd, t->uid, 0700) != 0)
-		return err_sys(err, errno, "cannot make a run folder");
+		return cannot_make(t->run, err);
 	folder = openat(t->run->tasks_fd, t->uid,
 			O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (folder < 0)

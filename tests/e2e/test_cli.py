@@ -241,8 +241,15 @@ def no_daemon():
             with contextlib.suppress(OSError):
                 with Operator(state) as op:
                     host = op.said["pid"]
+                    end_all(op)
                 os.kill(host, signal.SIGTERM)
                 wait_for(lambda: not alive(host), 10)
+
+
+def end_all(op):
+    for task in op.ask("errand/list")["tasks"]:
+        op.ask("errand/kill", id=task["id"])
+        op.ask("errand/wait", id=task["id"], timeoutMs=10000)
 
 
 def test_run_starts_a_daemon_that_stays():

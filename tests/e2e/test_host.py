@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import signal
 import socket
 import stat
@@ -449,6 +450,14 @@ def test_only_the_tasks_own_descriptors_reach_a_task():
         c.initialize()
         equal(text_of(c.tool("bash", command="ls -l /proc/$$/fd 2>/dev/null | grep -c -e host.lock"
                                              " -e 'socket:'; true", description="d")), "0\n")
+
+
+def test_a_state_folder_that_was_deleted_is_named():
+    with Client.errand() as c:
+        c.initialize()
+        shutil.rmtree(c.state)
+        said = text_of(c.tool("bash", command="true", description="d"))
+        assert c.state in said and "is gone; restart" in said, said
 
 
 if __name__ == "__main__":
