@@ -8,6 +8,9 @@
  *
  * The model is a script. What is printed is what a model, a person and an operator see.
  */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* pipe2() in work.h */
+#endif
 #include <stdio.h>
 #include <time.h>
 

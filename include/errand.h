@@ -52,8 +52,8 @@
  *          claim ... Allowed at top level and from every callback that errand_run() makes;
  *          not from PURE callbacks and not from [sync] ones.
  *  [top]   errand_run, errand_host_free: never from a callback.
- *  PURE callbacks (read, consumed, render, finalize, card, warn, message_id, allocator, destroy) may call
- *  [any]-queries only.
+ *  PURE callbacks (read, consumed, render, finalize, card, warn, message_id, log, journal,
+ *  allocator, destroy) may call [any]-queries only.
  *
  * "spec N" names the item of the contract that a rule comes from.
  */
@@ -649,7 +649,8 @@ ERRAND_FN errand_listen(errand_host *h, errand_scope s, const struct errand_list
 
 /* [any] Let the rest of the chain run; end frame @f with JSON or with an error, both copied.
  * EGONE: answered already, or its call has ended. ESTATE: a second errand_next(), one in a body
- * or in back(), or an answer while the rest still runs. */
+ * or in back(), or an answer while the rest still runs. EARG: no JSON. ELIMIT: more of it than
+ * limits_json's jsonBytes. Whether it is JSON, and means something, shows in the call's result. */
 ERRAND_API int errand_next(errand_host *h, errand_frame f);
 ERRAND_API int errand_answer(errand_host *h, errand_frame f, const char *json, size_t len);
 ERRAND_API int errand_fail(errand_host *h, errand_frame f, const errand_error *e);
