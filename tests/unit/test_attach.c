@@ -151,6 +151,23 @@ TASK_TEST(a_host_for_whom_there_is_no_room_tries_again)
 	assert_int_equal(WEXITSTATUS(j.end.wait_status), 2);
 }
 
+/* A host at the door; the shim may not have opened yet. */
+static int knock(struct world *w)
+{
+	int fd = -1;
+
+	wait_until(w, (fd = connect_to(only_folder(w))) >= 0);
+	return fd;
+}
+
+static void is_greeted(struct world *w, int fd)
+{
+	struct proto_packet p = {0};
+
+	wait_until(w, get_packet(fd, &p));
+	(void)close(fd);
+}
+
 /* Only the soft limit, which what is started inherits. */
 static void limit_descriptors(pid_t pid, rlim_t most, struct rlimit *ret_old)
 {
@@ -177,7 +194,7 @@ TASK_TEST(hosts_leave_a_shim_the_descriptors_that_it_needs)
 	job_says(w, &j, "up");
 	wait_until(w, count_alive(held) == 1 && count_alive(free) == 1);
 	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
-		wait_until(w, (fds[i] = connect_to(only_folder(w))) >= 0);
+		fds[i] = knock(w);
 	run_kill(j.task);
 	job_wait(w, &j);
 	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
@@ -197,19 +214,15 @@ TASK_TEST(a_host_that_cannot_be_taken_in_waits_and_costs_nothing)
 	job_start(w, &j, "echo up; sleep 60");
 	job_says(w, &j, "up");
 	read_status(only_folder(w), &r);
-	wait_until(w, (first = connect_to(only_folder(w))) >= 0);
-	wait_until(w, get_packet(first, &p));
-	(void)close(first);
+	is_greeted(w, knock(w));
 	limit_descriptors(r.shim_pid, 0, &old);
-	wait_until(w, (first = connect_to(only_folder(w))) >= 0);
+	first = knock(w);
 	wait_until(w, process_state(r.shim_pid) == 'S');
 	assert_false(get_packet(first, &p));
 	assert_int_equal(prlimit(r.shim_pid, RLIMIT_NOFILE, &old, NULL), 0);
-	wait_until(w, (next = connect_to(only_folder(w))) >= 0);
-	wait_until(w, get_packet(first, &p));
-	wait_until(w, get_packet(next, &p));
-	(void)close(first);
-	(void)close(next);
+	next = knock(w);
+	is_greeted(w, first);
+	is_greeted(w, next);
 	run_kill(j.task);
 	job_wait(w, &j);
 }
