@@ -18,8 +18,8 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 sys.dont_write_bytecode = True
-from cases import (ERRAND, EXIT_0, client, end, equal, facts_of, first_number,  # noqa: E402
-                   own_folder, own_sleep, read, resident_kb, run, running, start,
+from cases import (COUNTED, ERRAND, EXIT_0, client, end, equal, facts_of,  # noqa: E402
+                   first_number, own_folder, own_sleep, read, resident_kb, run, running, start,
                    until_says, with_notice)
 from mcpclient import alive, notices_of, run_tests, text_of, wait_for  # noqa: E402
 
@@ -421,7 +421,7 @@ def test_lm_01_the_eleventh_is_refused_and_does_not_run():
 
 
 def test_lm_03_a_list_of_many_is_bounded_and_the_memory_too():
-    with client(ERRAND_LIMITS_LIVE_TASKS="0") as c:
+    with client(ERRAND_LIMITS_LIVE_TASKS="0", **COUNTED) as c:
         def run_many():
             for _ in range(10):
                 for call in [c.post_tool("bash", command="true", description="d")

@@ -10,8 +10,9 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 sys.dont_write_bytecode = True
-from cases import (EXIT_0, client, end, equal, facts_of, log_size, open_list,  # noqa: E402
-                   own_folder, read, resident_kb, run, start, until_says, with_notice)
+from cases import (COUNTED, EXIT_0, client, end, equal, facts_of, log_size,  # noqa: E402
+                   open_list, own_folder, read, resident_kb, run, start, until_says,
+                   with_notice)
 from mcpclient import notices_of, run_tests, text_of, wait_for  # noqa: E402
 
 
@@ -70,7 +71,8 @@ def test_out_10_a_cut_goes_between_characters():
 
 
 def test_out_11_a_flood_is_bounded_counted_and_easy_to_end():
-    with client(ERRAND_BASH_LOG_HEAD="2000000", ERRAND_BASH_LOG_TAIL="8000000") as c:
+    with client(ERRAND_BASH_LOG_HEAD="2000000", ERRAND_BASH_LOG_TAIL="8000000",
+                **COUNTED) as c:
         task = start(c, "yes 'flood line for the cap test'")
         before = resident_kb(c.proc.pid)
         wait_for(lambda: log_size(c) > 8000000)
