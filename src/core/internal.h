@@ -232,6 +232,7 @@ struct agent {
 	struct event waking; /* queued while a turn is asked for */
 	int64_t wakes;       /* since a user's message was delivered */
 	bool is_paid;        /* the next one is among them */
+	bool is_refused;     /* one that was wanted, for want of budget */
 	int (*log)(void *ud, errand_agent a, uint64_t seq, const char *event_json,
 		   size_t len, errand_error *e);
 	void (*wake)(void *ud, errand_host *h, errand_agent a);

@@ -73,13 +73,15 @@ void hold_free(errand_host *h, struct hold *hd)
 	mem_free(&h->mem, hd);
 }
 
-/* A user's word refills the budget of wakes (spec 13.2, D8). */
+/* A user's word refills the budget of wakes (spec 13.2, D8); what had to wait for it is asked. */
 static void refill(errand_host *h, struct agent *a)
 {
 	if (a->wakes == 0)
 		return;
 	a->wakes = 0;
 	journal_agent(h, a);
+	if (a->is_refused)
+		agent_wake(h, a);
 }
 
 static void messages_read(errand_host *h, const struct hold *hd)

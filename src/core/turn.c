@@ -381,7 +381,8 @@ static void wake_fire(errand_host *h, struct event *ev)
 	if (is_wanted && a->phase != TURN_NONE)
 		return;
 	a->is_paid = false;
-	if (!is_wanted || (!was_paid && a->wakes >= wakes_allowed(h, a)))
+	a->is_refused = is_wanted && !was_paid && a->wakes >= wakes_allowed(h, a);
+	if (!is_wanted || a->is_refused)
 		return;
 	if (!was_paid)
 		pay(h, a);

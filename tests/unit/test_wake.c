@@ -177,6 +177,22 @@ TEST(d8_turns_that_are_refused_cost_their_wakes_too)
 	CHECK_INT(session.wakes, 3);
 }
 
+TEST(d8_what_had_to_wait_for_the_users_word_is_asked_when_that_is_delivered)
+{
+	fresh_with("{\"maxConsecutiveWakes\":1}", true);
+	(void)end_one();
+	CHECK_INT(session.wakes, 1);
+	turn_open();
+	say(ERRAND_NEXT_STEP, "u");
+	(void)claim(ERRAND_CLAIM_STEP);
+	CHECK_INT(try_close("completed"), 0);
+	run();
+	CHECK_INT(session.wakes, 1);
+	CHECK_INT(errand_lease_commit(core.host, core.lease), 0);
+	run();
+	CHECK_INT(session.wakes, 2);
+}
+
 TEST(d8_nor_does_a_user_message_that_was_not_delivered)
 {
 	fresh_with("{\"maxConsecutiveWakes\":1}", true);
