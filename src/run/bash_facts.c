@@ -27,14 +27,16 @@ static void put_text(struct buf *out, const char *key, const char *text)
 static void put_output(struct buf *out, const struct bash_task *t)
 {
 	uint64_t end = run_log_end(t->run), dropped = run_log_missing(t->run, 0, end), at;
+	int error;
 
 	put_number(out, "outputBytes", end);
 	if (errand_cursor(t->bash->host, t->task, &at) == 0)
 		put_number(out, "unreadBytes", end > at ? end - at : 0);
 	if (dropped)
 		put_number(out, "droppedBytes", dropped);
-	if (t->end.log_errno)
-		put_text(out, "logError", strerror(t->end.log_errno));
+	error = t->is_ended ? t->end.log_errno : run_log_error(t->run);
+	if (error)
+		put_text(out, "logError", strerror(error));
 }
 
 /* ---- the end ---- */

@@ -39,6 +39,7 @@ struct window {
 	struct buf raw;
 	uint64_t start, end; /* offsets in the log */
 	uint64_t lost;       /* behind it: counted, but never kept */
+	int error;           /* why the log has stopped, or 0 */
 	bool is_final;
 };
 
@@ -48,22 +49,42 @@ static int read_failed(errand_error *e, const struct err *err)
 	return ERRAND_ECALLBACK;
 }
 
-/* @errnum: why, or 0. */
-static void put_dropped(struct buf *out, uint64_t bytes, int errnum)
+static void begin_line(struct buf *out)
 {
 	if (out->len && out->data[out->len - 1] != '\n')
 		buf_addc(out, '\n');
+}
+
+/* @errnum: why, or 0. */
+static void put_dropped(struct buf *out, uint64_t bytes, int errnum)
+{
+	begin_line(out);
 	buf_addf(out, "[%llu bytes were dropped", (unsigned long long)bytes);
 	if (errnum)
 		buf_addf(out, ": %.*s", REASON_MAX, strerror(errnum));
 	buf_adds(out, "]\n");
 }
 
-/* What stands behind the last byte that is kept: the log may have stopped before its task. */
-static void put_lost(struct buf *out, const struct bash_task *t, uint64_t bytes)
+/* While the task lives, nobody knows how many these are. */
+static void put_stopped(struct buf *out, int errnum)
 {
-	if (bytes)
-		put_dropped(out, bytes, t->end.log_errno);
+	begin_line(out);
+	buf_addf(out, "[no more output is kept: %.*s]\n", REASON_MAX, strerror(errnum));
+}
+
+/* Of a living task only its shim's record knows. */
+static int log_error(const struct bash_task *t)
+{
+	return t->is_ended ? t->end.log_errno : run_log_error(t->run);
+}
+
+/* What stands behind the last byte that is kept: the log may have stopped before its task. */
+static void put_lost(struct buf *out, const struct bash_task *t, const struct window *w)
+{
+	if (w->lost)
+		put_dropped(out, w->lost, w->error);
+	else if (w->error && !t->is_ended)
+		put_stopped(out, w->error);
 }
 
 /* ---- with a limit ---- */
@@ -129,6 +150,7 @@ static int open_window(const struct bash_task *t, uint64_t from, uint64_t limit,
 	if (end > w->end)
 		w->lost = end - w->end;
 	w->is_final = t->is_ended || w->lost;
+	w->error = log_error(t);
 	if (rc == 0 && w->start > from)
 		begin_cleanly(w);
 	return rc;
@@ -164,7 +186,7 @@ static size_t room_for_text(const struct bash_task *t, uint64_t from,
 
 	put_where(&lines, t, w->end - from);
 	put_dropped(&lines, w->end + w->lost - from, 0);
-	put_lost(&lines, t, w->lost);
+	put_lost(&lines, t, w);
 	return limit - RESERVE > lines.len ? limit - RESERVE - lines.len : 0;
 }
 
@@ -190,13 +212,13 @@ static void put_newest(const struct bash_task *t, uint64_t from, const struct wi
 	if (is_in_front)
 		put_dropped(out, missing, 0);
 	buf_add(out, buf_text(text) + at, text->len - at);
-	put_lost(out, t, w->lost);
+	put_lost(out, t, w);
 	if (missing == cut_at - from)
 		return;
 	if (missing && !is_in_front)
 		put_dropped(out, missing, 0);
-	else if (out->len && out->data[out->len - 1] != '\n')
-		buf_addc(out, '\n');
+	else
+		begin_line(out);
 	put_where(out, t, cut_at - from - missing);
 }
 
@@ -211,7 +233,7 @@ static void put_tail(struct buf *out, const struct buf *text)
 static void put_limited(const struct bash_task *t, uint64_t from, const struct window *w,
 			const struct buf *text, size_t limit, struct buf *out)
 {
-	size_t behind = RESERVE + (w->lost ? DROPPED_LINE : 0);
+	size_t behind = RESERVE + (w->lost || w->error ? DROPPED_LINE : 0);
 
 	if (limit >= LIMIT_MIN && (w->start > from || text->len > limit - behind)) {
 		put_newest(t, from, w, text, limit, out);
@@ -221,7 +243,7 @@ static void put_limited(const struct bash_task *t, uint64_t from, const struct w
 		put_tail(out, text);
 	else
 		buf_add(out, buf_text(text), text->len);
-	put_lost(out, t, w->lost);
+	put_lost(out, t, w);
 }
 
 static int read_limited(const struct bash_task *t, uint64_t from, size_t limit,
@@ -303,6 +325,19 @@ static int page_step(struct page *p, struct err *err)
 	return used > 0;
 }
 
+static void page_stopped(struct page *p)
+{
+	autobuf struct buf line = BUF_INIT(KIB(1));
+	int errnum = p->task->is_ended ? 0 : log_error(p->task);
+
+	if (!errnum || p->at < run_log_end(p->task->run))
+		return;
+	if (p->is_in_line)
+		buf_addc(&line, '\n');
+	put_stopped(&line, errnum);
+	page_write(p, &line);
+}
+
 static int read_page(const struct bash_task *t, uint64_t from, errand_sink *sink,
 		     uint64_t *ret_next, errand_error *e)
 {
@@ -316,6 +351,8 @@ static int read_page(const struct bash_task *t, uint64_t from, errand_sink *sink
 	while ((rc = page_step(&p, &err)) > 0)
 		;
 	*ret_next = p.at;
+	if (rc == 0)
+		page_stopped(&p);
 	/* What has been written stands; the fault will show again at once. */
 	return rc == 0 || p.at > from ? 0 : read_failed(e, &err);
 }

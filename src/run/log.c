@@ -49,6 +49,15 @@ uint64_t run_log_missing(struct run_task *t, uint64_t from, uint64_t to)
 	return logfile_missing(&l, from, to);
 }
 
+int run_log_error(const struct run_task *t)
+{
+	struct proto_record record;
+
+	if (t->phase == RUN_PLANNED || !run_read_status(t, &record))
+		return 0;
+	return (int)record.log_errno;
+}
+
 const char *run_log_path(struct run_task *t)
 {
 	struct logfile l = files_of(t);

@@ -189,6 +189,8 @@ int run_log_read(struct run_task *t, uint64_t from, size_t max, struct buf *out,
 		 uint64_t *ret_from, struct err *err);
 /* How many bytes of [@from, @to) are not there: dropped, or never kept. */
 uint64_t run_log_missing(struct run_task *t, uint64_t from, uint64_t to);
+/* Why nothing more of a live task's output is kept: errno, or 0. */
+int run_log_error(const struct run_task *t);
 /* Path of `out` while the whole log is in it, else NULL. Borrowed until the next call. */
 const char *run_log_path(struct run_task *t);
 

@@ -11,13 +11,23 @@ static char chunk[64 << 10];
 /* Then the loop looks at kills and deadlines again. */
 #define CHUNKS_PER_TURN 16
 
+/* Whoever reads the log of the living task is told as well why it does not grow. */
+static void keep(struct shim *s, size_t len)
+{
+	bool was_stopped = s->log.error != 0;
+
+	log_write(&s->log, chunk, len);
+	if (s->log.error && !was_stopped)
+		(void)shim_record_write(s);
+}
+
 bool shim_pump(struct shim *s)
 {
 	for (int i = 0; i < CHUNKS_PER_TURN; i++) {
 		ssize_t n = read(s->output_fd, chunk, sizeof(chunk));
 
 		if (n > 0) {
-			log_write(&s->log, chunk, (size_t)n);
+			keep(s, (size_t)n);
 			continue;
 		}
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))

@@ -27,6 +27,7 @@ int shim_record_open(struct shim *s)
 
 int shim_record_write(struct shim *s)
 {
+	s->record.log_errno = (uint32_t)s->log.error;
 	return proto_write_status(s->status_fd, &s->record);
 }
 
@@ -40,7 +41,6 @@ void shim_announce(struct shim *s)
 	r->bytes_seen = s->log.seen;
 	r->bytes_kept = s->log.kept;
 	r->bytes_dropped = s->log.seen - s->log.kept;
-	r->log_errno = (uint32_t)s->log.error;
 	/* A disk that fails now must not hide the end from those who listen. */
 	if (s->status_fd >= 0 && shim_record_write(s) == 0)
 		(void)fdatasync(s->status_fd);

@@ -70,6 +70,53 @@ DISK_TEST(it_is_told_behind_what_was_kept, 10000)
 			    "[exit code: 3]");
 }
 
+#define STOPPED "[no more output is kept: No space left on device]\n[status: running"
+
+/* The rest is lost, and the task lives: each look says so, until the end can count. */
+static void look_at_a_living_task(struct shell *s)
+{
+	char command[1024], end[128];
+
+	(void)snprintf(end, sizeof(end), "%s/end", s->w->folder);
+	(void)snprintf(command, sizeof(command),
+		       "echo one; %s; seq 1 1000; until [ -e %s ]; do sleep 0.02; done",
+		       gate_shut(s->w), end);
+	background(s, command);
+	shell_until(s, begins_with(output(s, "bash-1", false), "one\n[status: running"));
+	gate_open(s->w);
+	shell_until(s, begins_with(output(s, "bash-1", false), STOPPED));
+	assert_true(begins_with(output(s, "bash-1", false), STOPPED));
+	put_file(end, "", 0600);
+	assert_string_equal(output(s, "bash-1", true),
+			    "[3893 bytes were dropped: No space left on device]\n"
+			    "[status: completed, exit code: 0]");
+}
+
+DISK_TEST(whoever_reads_a_living_task_is_told_that_its_log_has_stopped, 10000)
+{
+	look_at_a_living_task(s);
+}
+
+DISK_TEST(a_living_task_is_read_the_same_way_without_a_limit, 0)
+{
+	look_at_a_living_task(s);
+}
+
+static bool facts_say(struct shell *s, const char *what)
+{
+	autobuf struct buf facts = BUF_INIT(1 << 10);
+
+	bash_facts(s->bash, "bash-1", 6, &facts);
+	return strstr(buf_text(&facts), what) != NULL;
+}
+
+DISK_TEST(programs_are_told_the_reason_while_it_lives, 10000)
+{
+	background(s, "seq 1 100000; sleep 1000");
+	shell_until(s, facts_say(s, "\"logError\":\"No space left on device\""));
+	assert_true(facts_say(s, "\"ageMs\""));
+}
+
 DISK_TEST(programs_are_told_the_reason, 10000)
 {
 	autobuf struct buf facts = BUF_INIT(1 << 10);
