@@ -109,8 +109,7 @@ void run_lost_begin(struct run_task *t);
 void run_lost_look(struct run_task *t, int64_t mono_ms);
 /* False: there is no whole record. */
 bool run_read_status(const struct run_task *t, struct proto_record *ret);
-/* SIGCONT to the shim: its own task may have stopped it. */
-void run_wake(const struct run_task *t);
+void run_signal_shim(const struct run_task *t, int sig);
 /* SIGKILL to every process with ERRAND_TASK=@uid that was born since @ticks. Returns how
  * many there were; *@ret_pid is one of them. */
 unsigned run_lost_sweep(const char *uid, uint64_t ticks, int32_t *ret_pid);

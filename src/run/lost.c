@@ -123,13 +123,13 @@ static bool kill_if_ours(pid_t pid, uint64_t ticks, const char *variable, char *
 }
 
 /* Who had the number at that time, and was there before, is the same one. */
-static void continue_if_born_by(pid_t pid, uint64_t ticks)
+static void signal_if_born_by(pid_t pid, uint64_t ticks, int sig)
 {
 	autoclose int fd = (int)syscall(SYS_pidfd_open, pid, 0);
 	uint64_t since = living_since(pid);
 
 	if (fd >= 0 && since != 0 && since <= ticks)
-		(void)syscall(SYS_pidfd_send_signal, fd, SIGCONT, NULL, 0);
+		(void)syscall(SYS_pidfd_send_signal, fd, sig, NULL, 0);
 }
 
 bool run_read_status(const struct run_task *t, struct proto_record *ret)
@@ -143,14 +143,14 @@ bool run_read_status(const struct run_task *t, struct proto_record *ret)
 }
 
 /* One that was stopped before its hello may still have left a record. */
-void run_wake(const struct run_task *t)
+void run_signal_shim(const struct run_task *t, int sig)
 {
 	struct proto_record record;
 
 	if (t->shim_pid > 0)
-		continue_if_born_by(t->shim_pid, t->shim_ticks);
+		signal_if_born_by(t->shim_pid, t->shim_ticks, sig);
 	else if (run_read_status(t, &record) && record.shim_pid > 0)
-		continue_if_born_by(record.shim_pid, record.shim_ticks);
+		signal_if_born_by(record.shim_pid, record.shim_ticks, sig);
 }
 
 unsigned run_lost_sweep(const char *uid, uint64_t ticks, int32_t *ret_pid)

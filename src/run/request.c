@@ -5,6 +5,7 @@
  * A request is a packet with a serial; its reply repeats that. They are remembered until
  * then, so that each is answered once whatever becomes of the shim.
  */
+#include <signal.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
@@ -33,7 +34,7 @@ bool run_tell(const struct run_task *t, const struct proto_packet *p)
 	if (t->sock < 0)
 		return false;
 	is_taken = send(t->sock, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT) > 0;
-	run_wake(t);
+	run_signal_shim(t, SIGCONT); /* its own task may have stopped it */
 	return is_taken;
 }
 
@@ -256,9 +257,12 @@ void run_note_due(struct run_task *t)
 		t->due_ms = clock_mono_ms() + (left > 0 ? left : 0) + REMIND_MS;
 }
 
-/* A running shim does not notice. */
+/* A running shim does not notice. SIGTERM is a kill, too: one that its task has left no
+ * descriptors cannot take this host in, and never hears what it sends. */
 void run_remind(struct run_task *t, int64_t mono_ms)
 {
-	run_wake(t);
+	if (t->is_kill_asked)
+		run_signal_shim(t, SIGTERM);
+	run_signal_shim(t, SIGCONT);
 	t->due_ms = mono_ms + REMIND_MS;
 }

@@ -161,17 +161,12 @@ bool procfs_has_file(pid_t pid, dev_t dev, ino_t ino)
 /* ---- many ---- */
 
 /* The numbers of a `children` file, which is read in pieces. */
-static bool children_of_thread(pid_t pid, const char *thread, procfs_fn fn)
+static bool each_number(int fd, pid_t pid, procfs_fn fn)
 {
-	char path[96], buf[4096];
+	char buf[4096];
 	pid_t number = 0;
 	ssize_t n;
-	int fd;
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/task/%s/children", (int)pid, thread);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
 	while ((n = read(fd, buf, sizeof(buf))) > 0) {
 		for (ssize_t i = 0; i < n; i++) {
 			if (buf[i] >= '0' && buf[i] <= '9') {
@@ -182,6 +177,37 @@ static bool children_of_thread(pid_t pid, const char *thread, procfs_fn fn)
 			}
 		}
 	}
+	return n == 0;
+}
+
+static int open_children(pid_t pid, const char *thread)
+{
+	char path[96];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/task/%s/children", (int)pid, thread);
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+int procfs_open_own_children(void)
+{
+	char thread[16];
+
+	(void)snprintf(thread, sizeof(thread), "%d", (int)getpid());
+	return open_children(getpid(), thread);
+}
+
+bool procfs_own_children(int fd, procfs_fn fn)
+{
+	return lseek(fd, 0, SEEK_SET) == 0 && each_number(fd, getpid(), fn);
+}
+
+static bool children_of_thread(pid_t pid, const char *thread, procfs_fn fn)
+{
+	int fd = open_children(pid, thread);
+
+	if (fd < 0)
+		return false;
+	(void)each_number(fd, pid, fn);
 	(void)close(fd);
 	return true;
 }

@@ -25,6 +25,10 @@ typedef void (*procfs_fn)(pid_t pid, pid_t parent);
 
 /* False: this kernel keeps no lists of children, or there is no /proc. */
 bool procfs_children(pid_t pid, procfs_fn fn);
+/* The same of the calling process, which has one thread, however few descriptors it may have
+ * by then: -1 if it cannot be had. */
+int procfs_open_own_children(void);
+bool procfs_own_children(int fd, procfs_fn fn);
 /* Every process there is, with its parent. False: there is no /proc. */
 bool procfs_all(procfs_fn fn);
 

@@ -21,6 +21,7 @@
 #include "shim/child.h"
 #include "shim/procfs.h"
 #include "shim/shim.h"
+#include "shim/tree.h"
 
 /* ---- the process ---- */
 
@@ -266,6 +267,7 @@ bool shim_start(struct shim *s)
 	default:
 		return fail(s, "cannot write the status");
 	}
+	tree_open();
 	if (!open_loop(s) || !fork_task(s))
 		return fail(s, "cannot start a process");
 	/* What follows cannot fail the task any more, so the task need not wait for it. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "shim/tree.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stddef.h>
 #include <sys/stat.h>
@@ -23,6 +24,7 @@ static struct process found[TREE_MAX];
 static size_t n_found;
 static struct process all[ALL_MAX];
 static size_t n_all;
+static int own_children = -1;
 
 static void add_found(pid_t pid, pid_t parent)
 {
@@ -52,10 +54,15 @@ static void find_in_picture(pid_t parent)
 			add_found(all[i].pid, parent);
 }
 
+void tree_open(void)
+{
+	own_children = procfs_open_own_children();
+}
+
 static enum source find_children(void)
 {
 	n_found = n_all = 0;
-	if (procfs_children(getpid(), add_found))
+	if (procfs_own_children(own_children, add_found))
 		return BY_LISTS;
 	if (!procfs_all(add_to_all))
 		return BY_NOTHING;
@@ -187,7 +194,11 @@ struct tree_left tree_list(const struct tree_scope *scope, struct tree_process *
 	for (size_t i = 0; i < n_found; i++) {
 		struct tree_process p = {.pid = found[i].pid};
 
-		if (!procfs_stat(p.pid, &st) || procfs_is_dead(&st))
+		if (!procfs_stat(p.pid, &st)) {
+			left.is_uncounted |= errno == EMFILE || errno == ENFILE;
+			continue;
+		}
+		if (procfs_is_dead(&st))
 			continue;
 		p.ticks = st.ticks;
 		p.is_in = is_in(scope, p.pid, &st);

@@ -43,6 +43,9 @@ struct tree_left {
 	bool is_uncounted; /* nobody can look */
 };
 
+/* Before the task: then the shim's own children are found even if the task has left it no
+ * descriptors. */
+void tree_open(void);
 /* SIGTERM, parents before their children; then SIGCONT: a stopped one must see it. */
 void tree_terminate(const struct tree_scope *scope);
 void tree_kill(const struct tree_scope *scope);

@@ -227,6 +227,73 @@ TASK_TEST(a_host_that_cannot_be_taken_in_waits_and_costs_nothing)
 	job_wait(w, &j);
 }
 
+/* A listener is told what cannot be written. */
+TASK_TEST(a_task_that_leaves_its_shim_no_room_in_files_ends_before_a_listener)
+{
+	struct rlimit none = {0};
+	struct proto_record r;
+	char command[512];
+	struct job j;
+
+	(void)snprintf(command, sizeof(command), "echo up; %s; echo lost; exit 4",
+		       gate_shut(w));
+	job_start(w, &j, command);
+	job_says(w, &j, "up");
+	read_status(only_folder(w), &r);
+	assert_int_equal(prlimit(r.shim_pid, RLIMIT_FSIZE, &none, NULL), 0);
+	gate_open(w);
+	job_wait(w, &j);
+	assert_int_equal(j.end.cause, RUN_EXIT);
+	assert_int_equal(j.end.log_errno, EFBIG);
+	assert_string_equal(job_log(&j), "up\n");
+	assert_false(has_ended(only_folder(w), &r));
+}
+
+/* A tree with all that makes a kill need eyes: who ignores SIGTERM, has children, has left. */
+static void start_without_descriptors(struct world *w, struct job *j, const char *sleep)
+{
+	struct proto_record r;
+	struct rlimit none = {0};
+	char command[512];
+
+	(void)snprintf(command, sizeof(command),
+		       "trap '' TERM; (setsid bash -c '%s & %s; :' </dev/null >/dev/null 2>&1 "
+		       "&); %s & echo up; %s; :",
+		       sleep, sleep, sleep, sleep);
+	job_start(w, j, command);
+	wait_until(w, count_alive(sleep) == 4);
+	read_status(only_folder(w), &r);
+	assert_int_equal(prlimit(r.shim_pid, RLIMIT_NOFILE, &none, NULL), 0);
+}
+
+TASK_TEST(a_task_that_leaves_its_shim_no_descriptors_is_killed_with_proof)
+{
+	const char *sleep = own_sleep();
+	struct job j;
+
+	start_without_descriptors(w, &j, sleep);
+	run_kill(j.task);
+	job_wait(w, &j);
+	assert_int_equal(j.end.cause, RUN_KILL);
+	assert_false(j.end.is_unproved);
+	assert_int_equal(j.end.processes_left, 0);
+	assert_int_equal(count_alive(sleep), 0);
+}
+
+TASK_TEST(a_host_that_such_a_shim_cannot_take_in_has_it_killed_too)
+{
+	const char *sleep = own_sleep();
+	struct job first, j;
+
+	start_without_descriptors(w, &first, sleep);
+	attach(w, &j);
+	run_drop(first.task);
+	run_kill(j.task);
+	job_wait(w, &j);
+	assert_int_equal(j.end.cause, RUN_KILL);
+	assert_int_equal(count_alive(sleep), 0);
+}
+
 /* ---- nobody lives there ---- */
 
 TASK_TEST(a_shim_that_died_with_its_host_is_lost_and_its_tree_is_swept)
