@@ -66,13 +66,13 @@ static const char *path_of(const struct run_context *c)
 	return "/bin:/usr/bin";
 }
 
-static bool has_bash(const char *path)
+static bool is_in_path(const char *path, const char *program)
 {
 	char file[4096];
 
 	for (const char *p = path;; p++) {
 		size_t len = strcspn(p, ":");
-		int n = snprintf(file, sizeof(file), "%.*s/bash", (int)len, p);
+		int n = snprintf(file, sizeof(file), "%.*s/%s", (int)len, p, program);
 
 		if (n < (int)sizeof(file) && access(file, X_OK) == 0)
 			return true;
@@ -82,15 +82,16 @@ static bool has_bash(const char *path)
 	}
 }
 
-/* Where it has been found once, it is not looked for again. */
+/* Where bash has been found once, it is not looked for again. A PATH without any shell is a
+ * poor one, but what is missing in it the shell says best. */
 static const char *shell_of(struct bash *b, const struct run_context *c)
 {
 	const char *path = path_of(c);
 
 	if (b->found_in && strcmp(b->found_in, path) == 0)
 		return "bash";
-	if (!has_bash(path))
-		return "sh";
+	if (!is_in_path(path, "bash"))
+		return is_in_path(path, "sh") ? "sh" : "/bin/sh";
 	mem_free(NULL, b->found_in);
 	b->found_in = mem_dup(NULL, path, strlen(path));
 	return "bash";

@@ -181,9 +181,12 @@ def test_run_and_wait_prints_the_output_and_ends_as_the_task_does():
 
 
 def test_run_and_wait_of_what_cannot_start_has_no_code():
-    with Daemon() as d:
-        trouble = err(d, "run", "--wait", "true", code=125, PATH="/nonexistent")
-        assert "failed" in trouble, trouble
+    with Daemon() as d, tempfile.TemporaryDirectory() as path:
+        with open(os.path.join(path, "bash"), "w", encoding="ascii") as shell:
+            shell.write("#!/no/such/interpreter\n")
+        os.chmod(shell.name, 0o755)
+        trouble = err(d, "run", "--wait", "true", code=125, PATH=path)
+        assert "failed" in trouble and "cannot run 'bash'" in trouble, trouble
 
 
 def test_a_timeout_ends_the_task():

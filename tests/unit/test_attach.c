@@ -256,10 +256,11 @@ static void start_without_descriptors(struct world *w, struct job *j, const char
 	struct rlimit none = {0};
 	char command[512];
 
-	(void)snprintf(command, sizeof(command),
-		       "trap '' TERM; (setsid bash -c '%s & %s; :' </dev/null >/dev/null 2>&1 "
-		       "&); %s & echo up; %s; :",
-		       sleep, sleep, sleep, sleep);
+	(void)snprintf(
+		command, sizeof(command),
+		"trap '' TERM; (setsid bash -c '%s & %s; :' </dev/null >/dev/null 2>&1 "
+		"&); %s & echo up; %s; :",
+		sleep, sleep, sleep, sleep);
 	job_start(w, j, command);
 	wait_until(w, count_alive(sleep) == 4);
 	read_status(only_folder(w), &r);

@@ -311,6 +311,16 @@ SHELL_TEST(d11_sh_serves_where_there_is_no_bash, 10000)
 	assert_string_equal(foreground(s, "echo $0"), "sh\n");
 }
 
+SHELL_TEST(a_path_without_a_shell_does_not_keep_a_command_from_starting, 10000)
+{
+	const char *env[] = {"PATH=/nowhere:/nowhere/else", NULL};
+
+	s->w->context.env = env;
+	assert_string_equal(foreground(s, "echo $0 $PATH"),
+			    "/bin/sh /nowhere:/nowhere/else\n");
+	assert_non_null(strstr(foreground(s, "ls"), "not found"));
+}
+
 /* ---- what outlives a command ---- */
 
 SHELL_TEST(a_disposed_owner_takes_its_tasks_along, 10000)
