@@ -110,6 +110,7 @@ def of_a_session(texts):
             start(a, "true")
             with d.operator() as op:
                 op.ask("errand/wait", id="bash-2")
+                wait_for(lambda: op.ask("errand/list")["tasks"][0]["facts"]["outputBytes"])
         with d.agent(session="s") as a:
             texts["resumed"] = until_notice(a).splitlines()[0]
 
