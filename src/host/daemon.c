@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/limits.h"
@@ -195,6 +196,15 @@ static void stop(struct daemon *d)
 	state_close(&h->state);
 }
 
+/* Whoever has started us may wait for the end of our output; it is all that comes. */
+static void tell_ready(void)
+{
+	autoclose int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (fd >= 0)
+		(void)dup2(fd, STDOUT_FILENO);
+}
+
 int host_serve_daemon(const char *state)
 {
 	struct daemon d = {.watch_fd = -1, .idle_since_ms = INT64_MAX};
@@ -211,6 +221,7 @@ int host_serve_daemon(const char *state)
 	if (rc == 0 && chdir("/") < 0)
 		rc = err_sys(&err, errno, "cannot go to /");
 	if (rc == 0) {
+		tell_ready();
 		host_turn(&d.host);
 		(void)uv_run(&d.host.loop, UV_RUN_DEFAULT);
 	} else {

@@ -352,22 +352,28 @@ static int watch_run(struct host *h, struct err *err)
 	return 0;
 }
 
-/* A live task costs a descriptor, and clients are often started with 1024. */
-static void raise_fd_limit(void)
+/* A live task costs a descriptor, and clients are often started with 1024. Nor is whoever starts
+ * a daemon to bound what it does for others; tasks have their client's limits. */
+static void raise_limits(const struct host *h)
 {
+	static const int resources[] = {RLIMIT_NOFILE, RLIMIT_FSIZE, RLIMIT_CPU, RLIMIT_AS,
+					RLIMIT_DATA};
+	size_t n = h->journal ? sizeof(resources) / sizeof(resources[0]) : 1;
 	struct rlimit r;
 
-	if (getrlimit(RLIMIT_NOFILE, &r) < 0 || r.rlim_cur == r.rlim_max)
-		return;
-	r.rlim_cur = r.rlim_max;
-	(void)setrlimit(RLIMIT_NOFILE, &r);
+	for (size_t i = 0; i < n; i++) {
+		if (getrlimit(resources[i], &r) < 0 || r.rlim_cur == r.rlim_max)
+			continue;
+		r.rlim_cur = r.rlim_max;
+		(void)setrlimit(resources[i], &r);
+	}
 }
 
 int host_start(struct host *h, struct err *err)
 {
 	int rc;
 
-	raise_fd_limit();
+	raise_limits(h);
 	rc = start_core(h, err);
 	if (rc == 0)
 		rc = start_bash(h, err);

@@ -10,10 +10,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -47,10 +51,14 @@ static bool is_shim(pid_t pid)
 	return n > 0 && strncmp(name, "errand-shim\n", (size_t)n) == 0;
 }
 
-/* A shim is the subreaper of its tree: whoever is forked off here stays in it. */
+/* A shim is the subreaper of its tree: whoever is forked off here stays in it. The variable is
+ * for those who cannot see their ancestors, in a pid namespace. */
 static bool is_in_a_task(void)
 {
 	pid_t pid = getppid();
+
+	if (getenv("ERRAND_TASK"))
+		return true;
 
 	for (int i = 0; i < 4096 && pid > 1; i++, pid = peer_parent(pid))
 		if (is_shim(pid))
@@ -84,6 +92,8 @@ struct launch {
 	char *env[MAX_VARIABLES + 1];
 	char *state;
 	int folder_fd;
+	int ready_fd; /* ends when the daemon listens, or is no more; -1: nobody tells */
+	off_t log_at; /* what it says comes behind that */
 };
 
 static int prepare(struct launch *l, const char *state, struct err *err)
@@ -105,6 +115,8 @@ static void release(struct launch *l)
 {
 	if (l->folder_fd >= 0)
 		close(l->folder_fd);
+	if (l->ready_fd >= 0)
+		close(l->ready_fd);
 	mem_free(NULL, l->state);
 }
 
@@ -171,51 +183,91 @@ static bool start_by_systemd(struct launch *l)
 
 /* ---- by ourselves ---- */
 
-/* Between fork and exec: nothing that allocates. */
-_Noreturn static void become_daemon(struct launch *l)
+static int open_log(struct launch *l, int *ret_fd, struct err *err)
+{
+	struct stat st;
+
+	*ret_fd = openat(l->folder_fd, LOG,
+			 O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (*ret_fd < 0 || fstat(*ret_fd, &st) < 0)
+		return err_sys(err, errno, "cannot write '%.100s/%s'", l->state, LOG);
+	l->log_at = st.st_size;
+	return 0;
+}
+
+/* Between fork and exec: nothing that allocates. The exit status is the errno of a fork that
+ * has failed. */
+_Noreturn static void become_daemon(struct launch *l, int ready_fd, int log_fd)
 {
 	static char name[] = "errand", command[] = "daemon", option[] = "--state";
+	static const char cannot_run[] = "errand: the daemon's program cannot be run\n";
 	char *argv[] = {name, command, option, l->state, NULL};
 	sigset_t none;
+	pid_t pid;
 	int null_fd = open("/dev/null", O_RDWR);
-	int log_fd = openat(l->folder_fd, LOG, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW,
-			    0600);
 
 	(void)setsid();
-	if (fork() != 0)
-		_exit(0);
+	pid = fork();
+	if (pid != 0)
+		_exit(pid < 0 ? errno : 0);
 	sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	(void)dup2(null_fd, STDIN_FILENO);
-	(void)dup2(null_fd, STDOUT_FILENO);
-	(void)dup2(log_fd >= 0 ? log_fd : null_fd, STDERR_FILENO);
+	(void)dup2(ready_fd, STDOUT_FILENO);
+	(void)dup2(log_fd, STDERR_FILENO);
 	(void)syscall(SYS_close_range, 3, ~0U, 0);
 	execve(l->self, argv, l->env);
-	_exit(1);
+	_exit(write(STDERR_FILENO, cannot_run, sizeof(cannot_run) - 1) < 0 ? 2 : 1);
 }
 
 static int fork_off(struct launch *l, struct err *err)
 {
-	pid_t pid = fork();
+	autoclose int log_fd = -1, theirs = -1;
+	int pair[2], status = 0, rc = open_log(l, &log_fd, err);
+	pid_t pid;
 
+	if (rc < 0)
+		return rc;
+	if (pipe2(pair, O_CLOEXEC) < 0)
+		return err_sys(err, errno, "cannot start a daemon");
+	l->ready_fd = pair[0];
+	theirs = pair[1];
+	pid = fork();
 	if (pid < 0)
 		return err_sys(err, errno, "cannot start a daemon");
 	if (pid == 0)
-		become_daemon(l);
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		become_daemon(l, theirs, log_fd);
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
+	if (WIFEXITED(status) && WEXITSTATUS(status) != 0)
+		return err_sys(err, WEXITSTATUS(status), "cannot start a daemon");
 	return 0;
 }
 
-static int start_daemon(const char *state, struct err *err)
+/* A hard limit would be the daemon's, and what it keeps is a file. */
+static bool may_write(void)
 {
-	struct launch l = {.folder_fd = -1};
-	int rc = prepare(&l, state, err);
+	struct rlimit r;
 
-	if (rc == 0 && !(has_user_manager() && start_by_systemd(&l)))
-		rc = fork_off(&l, err);
-	release(&l);
-	return rc;
+	return getrlimit(RLIMIT_FSIZE, &r) < 0 || r.rlim_max == RLIM_INFINITY;
+}
+
+static int start_daemon(struct launch *l, struct err *err)
+{
+	if (has_user_manager() && start_by_systemd(l))
+		return 0;
+	if (!may_write())
+		return err_set(
+			err, ERR_STATE,
+			"no daemon runs for '%.100s', and one that is started from here "
+			"could write no file beyond this client's limit (ulimit -f)",
+			l->state);
+	if (is_in_a_task())
+		return err_set(err, ERR_STATE,
+			       "no daemon runs for '%.100s', and from within a task none "
+			       "is started but by systemd's user manager",
+			       l->state);
+	return fork_off(l, err);
 }
 
 /* ---- waiting ---- */
@@ -232,18 +284,86 @@ static void pause_ms(int64_t ms)
 	(void)nanosleep(&t, NULL);
 }
 
+/* Until the daemon says that it listens, or is gone; else a moment. True: it has said so. */
+static bool await(struct launch *l, int64_t *pause, int64_t left)
+{
+	struct pollfd p = {.fd = l->ready_fd, .events = POLLIN};
+
+	if (l->ready_fd >= 0) {
+		(void)poll(&p, 1, (int)left);
+		close(l->ready_fd);
+		l->ready_fd = -1;
+		return true;
+	}
+	pause_ms(*pause);
+	*pause = *pause * 2 < MAX_PAUSE_MS ? *pause * 2 : MAX_PAUSE_MS;
+	return false;
+}
+
+/* Somebody starts, or ends: another daemon than ours. */
+static bool is_locked(const struct launch *l)
+{
+	autoclose int fd = openat(l->folder_fd, STATE_LOCK,
+				  O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+}
+
+/* The last line that the daemon has written before it ended. */
+static int tell_why(const struct launch *l, struct err *err)
+{
+	autoclose int fd = openat(l->folder_fd, LOG, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	char text[1024];
+	ssize_t n = fd < 0 ? 0 : pread(fd, text, sizeof(text) - 1, l->log_at);
+	char *line;
+
+	while (n > 0 && text[n - 1] == '\n')
+		n--;
+	if (n <= 0)
+		return err_set(err, ERR_STATE, "it ended at its start, without a word");
+	text[n] = 0;
+	line = strrchr(text, '\n');
+	line = line ? line + 1 : text;
+	if (strncmp(line, "errand: ", strlen("errand: ")) == 0)
+		line += strlen("errand: ");
+	return err_set(err, ERR_STATE, "it ended at its start: %.300s", line);
+}
+
+static enum link_state wait_for_daemon(const struct link_options *o, struct launch *l,
+				       struct link **ret, struct err *err)
+{
+	int64_t now = clock_mono_ms(), until = now + PATIENCE_MS, pause = 2;
+	enum link_state s = LINK_NO_SOCKET;
+
+	for (; is_absent(s) && now < until; now = clock_mono_ms()) {
+		bool has_ended = await(l, &pause, until - now);
+
+		s = link_open(o, ret, err);
+		if (is_absent(s) && has_ended && !is_locked(l)) {
+			(void)tell_why(l, err);
+			return LINK_BROKEN;
+		}
+	}
+	return s;
+}
+
 enum link_state launch_link(const struct link_options *o, struct link **ret,
 			    struct err *err)
 {
-	int64_t until = clock_mono_ms() + PATIENCE_MS, pause = 2;
+	struct launch l = {.folder_fd = -1, .ready_fd = -1};
 	enum link_state s = link_open(o, ret, err);
+	int rc;
 
-	if (is_absent(s) && !is_in_a_task() && start_daemon(o->state, err) < 0)
-		return LINK_BROKEN;
-	while (is_absent(s) && clock_mono_ms() < until) {
-		pause_ms(pause);
-		pause = pause * 2 < MAX_PAUSE_MS ? pause * 2 : MAX_PAUSE_MS;
-		s = link_open(o, ret, err);
-	}
+	if (!is_absent(s))
+		return s;
+	rc = prepare(&l, o->state, err);
+	if (rc == 0)
+		rc = start_daemon(&l, err);
+	/* A client that was connected waits for the one that others start. */
+	if (rc == 0 || o->is_again)
+		s = wait_for_daemon(o, &l, ret, err);
+	else
+		s = LINK_BROKEN;
+	release(&l);
 	return s;
 }

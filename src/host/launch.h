@@ -6,8 +6,8 @@
 
 /*
  * Connect to the host of the state folder, and start one if there is none. Blocks, for some
- * seconds at most. Below an errand-shim none is started: it would be part of the task's tree,
- * and end with it; there another one is waited for.
+ * seconds at most. Below an errand-shim only systemd may start it: else it would be part of the
+ * task's tree, and end with it. LINK_BROKEN: there is none, and @err says why.
  */
 enum link_state launch_link(const struct link_options *o, struct link **ret,
 			    struct err *err);

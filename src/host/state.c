@@ -19,7 +19,6 @@
 #include "host/config.h"
 #include "host/ident.h"
 
-#define LOCK "host.lock"
 #define TASKS "tasks"
 #define LOCK_PATIENCE_MS 1000
 #define LOCK_PAUSE_MS 10
@@ -101,7 +100,7 @@ static int random_name(char *ret, size_t size, struct err *err)
 
 static int make_lock(const char *folder, int *ret_fd, struct err *err)
 {
-	autofree char *path = join(folder, LOCK);
+	autofree char *path = join(folder, STATE_LOCK);
 	autoclose int fd = open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
 
 	if (fd < 0)
@@ -297,14 +296,14 @@ static int lock_all(struct state *s, struct err *err)
 	char text[16];
 	int n = snprintf(text, sizeof(text), "%ld\n", (long)getpid());
 
-	s->lock_fd = openat(s->folder_fd, LOCK, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
-			    0600);
+	s->lock_fd = openat(s->folder_fd, STATE_LOCK,
+			    O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (s->lock_fd < 0)
-		return err_sys(err, errno, "cannot open '%s/%s'", s->path, LOCK);
+		return err_sys(err, errno, "cannot open '%s/%s'", s->path, STATE_LOCK);
 	if (!take_lock(s->lock_fd))
 		return refuse_second(s->lock_fd, s->path, err);
 	if (ftruncate(s->lock_fd, 0) < 0 || pwrite(s->lock_fd, text, (size_t)n, 0) != n)
-		return err_sys(err, errno, "cannot write '%s/%s'", s->path, LOCK);
+		return err_sys(err, errno, "cannot write '%s/%s'", s->path, STATE_LOCK);
 	return 0;
 }
 
@@ -339,7 +338,7 @@ bool state_has_others(const struct state *s)
 
 void state_disown(struct state *s)
 {
-	autofree char *lock = join(s->path, LOCK);
+	autofree char *lock = join(s->path, STATE_LOCK);
 
 	(void)unlink(lock);
 }

@@ -18,6 +18,9 @@
 
 struct err;
 
+/* In a host's folder: locked as long as it lives. */
+#define STATE_LOCK "host.lock"
+
 struct state {
 	char *path;      /* where the host works: <state>, or <state>/embedded/<random> */
 	char *parent;    /* <state>/embedded; NULL: a daemon's */
