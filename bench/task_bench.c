@@ -31,7 +31,7 @@ static const struct {
 struct peer *errand_server(const struct bench *b, const char *setting, const char *value,
 			   char ret_state[4096])
 {
-	char *argv[] = {b->errand, (char[]){"mcp"}, NULL};
+	char *argv[] = {b->errand, (char[]){"mcp"}, (char[]){"--embedded"}, NULL};
 	static int n_servers;
 	char state[4096];
 	struct peer *p;

@@ -9,14 +9,14 @@ enum {
 	OPTION_STATE,
 	OPTION_SESSION,
 	OPTION_ERA,
-	OPTION_DAEMON,
+	OPTION_EMBEDDED,
 };
 
 static const struct option_spec options[] = {
 	[OPTION_STATE] = {"--state", "DIR", "where task state is kept"},
 	[OPTION_SESSION] = {"--session", "NAME", "who owns the client's tasks"},
 	[OPTION_ERA] = {"--era", "ERA", "legacy: speak no protocol newer than 2025-11-25"},
-	[OPTION_DAEMON] = {"--daemon", NULL, "keep the tasks in the daemon"},
+	[OPTION_EMBEDDED] = {"--embedded", NULL, "keep the tasks here, without a daemon"},
 	{NULL, NULL, NULL},
 };
 
@@ -27,7 +27,7 @@ static int run(const char *const *values, char *const *args)
 		.state = values[OPTION_STATE],
 		.session = values[OPTION_SESSION],
 		.is_legacy_only = era != NULL,
-		.wants_daemon = values[OPTION_DAEMON] != NULL,
+		.is_embedded = values[OPTION_EMBEDDED] != NULL,
 	};
 
 	(void)args;
@@ -52,7 +52,9 @@ const struct command command_mcp = {
 	.summary = "serve an MCP client on stdin and stdout",
 	.details =
 		"Gives an MCP client background tasks: bash, task_output, task_list, task_kill.\n"
-		"Ends with the client, and ends its tasks then.",
+		"They are kept by the daemon of the state folder, which is started if there is\n"
+		"none. A session of a name finds its tasks again; those of a client without one\n"
+		"end a minute after it.",
 	.options = options,
 	.run = run,
 };

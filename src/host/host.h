@@ -15,7 +15,7 @@ struct host_options {
 	const char *state;   /* --state; NULL: ERRAND_STATE, else the default */
 	const char *session; /* --session; NULL: ERRAND_SESSION ... */
 	bool is_legacy_only; /* --era legacy */
-	bool wants_daemon;   /* --daemon */
+	bool is_embedded;    /* --embedded */
 };
 
 /* Serve one MCP client on stdin and stdout until it leaves; through the daemon, or by ourselves.

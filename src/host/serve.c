@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* serve.c - which host a client on stdin and stdout gets. */
+#include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -44,15 +45,20 @@ static int serve_through_daemon(const struct host_options *o)
 	link_nonce(nonce);
 	if (launch_link(&lo, &l, &err) == LINK_OPEN)
 		return relay_serve(l, &lo);
-	fprintf(stderr, "errand: without the daemon, since there is none: %s\n", err.msg);
+	fprintf(stderr,
+		"errand: no daemon: %s; this client keeps its tasks itself, and they "
+		"end with it\n",
+		err.msg);
 	return host_serve_embedded(o);
 }
 
 int host_serve_stdio(const struct host_options *o)
 {
+	/* What is said on stderr may be too large for a limit of the client's, and ends nobody. */
+	(void)signal(SIGXFSZ, SIG_IGN);
 	if (!stdinout_is_open()) {
 		fprintf(stderr, "errand: stdin, stdout and stderr have to be open\n");
 		return 1;
 	}
-	return o->wants_daemon ? serve_through_daemon(o) : host_serve_embedded(o);
+	return o->is_embedded ? host_serve_embedded(o) : serve_through_daemon(o);
 }

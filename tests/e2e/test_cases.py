@@ -21,7 +21,7 @@ sys.dont_write_bytecode = True
 from cases import (COUNTED, ERRAND, EXIT_0, client, end, equal, facts_of,  # noqa: E402
                    first_number, own_folder, own_sleep, read, resident_kb, run, running, start,
                    until_says, with_notice)
-from mcpclient import alive, notices_of, run_tests, text_of, wait_for  # noqa: E402
+from mcpclient import Folder, alive, notices_of, run_tests, text_of, wait_for  # noqa: E402
 
 
 # ---- how it ends ----
@@ -306,10 +306,10 @@ def test_lm_06_a_task_has_no_descriptor_but_its_three():
 def test_lm_04_tasks_leave_no_descriptor_and_no_supervisor():
     with client() as c:
         def fds():
-            return len(os.listdir("/proc/%d/fd" % c.proc.pid))
+            return len(os.listdir("/proc/%d/fd" % c.host_pid()))
 
         def shims():
-            out = subprocess.run(["ps", "-o", "args=", "--ppid", str(c.proc.pid)],
+            out = subprocess.run(["ps", "-o", "args=", "--ppid", str(c.host_pid())],
                                  check=False, stdout=subprocess.PIPE, text=True).stdout
             return out.count("errand-shim")
         c.tool("bash", command="true", description="d")
@@ -428,7 +428,7 @@ def test_lm_03_a_list_of_many_is_bounded_and_the_memory_too():
                              for _ in range(30)]:
                     equal(text_of(c.join(call)), "(no output)")
             wait_for(lambda: len(c.text("task_list").splitlines()) <= 100)
-            return resident_kb(c.proc.pid)
+            return resident_kb(c.host_pid())
         before = run_many()
         assert run_many() - before < 4096, before
         equal(len(c.text("task_list").splitlines()), 100)
@@ -462,7 +462,7 @@ def as_another_user(tmp, processes):
 
 def test_lm_11_who_may_have_no_more_processes_is_told_and_goes_with_all_of_them():
     sleep = own_sleep()
-    with tempfile.TemporaryDirectory() as tmp, client(as_another_user(tmp, 60)) as c:
+    with Folder() as tmp, client(as_another_user(tmp, 60)) as c:
         task = start(c, "for i in $(seq 400); do %s & done; wait" % sleep)
         until_says(c, task, "Resource temporarily unavailable")
         equal(c.text("task_list").count("] running"), 1)

@@ -74,7 +74,7 @@ def test_out_11_a_flood_is_bounded_counted_and_easy_to_end():
     with client(ERRAND_BASH_LOG_HEAD="2000000", ERRAND_BASH_LOG_TAIL="8000000",
                 **COUNTED) as c:
         task = start(c, "yes 'flood line for the cap test'")
-        before = resident_kb(c.proc.pid)
+        before = resident_kb(c.host_pid())
         wait_for(lambda: log_size(c) > 8000000)
         for _ in range(5):
             begin = time.monotonic()
@@ -85,7 +85,7 @@ def test_out_11_a_flood_is_bounded_counted_and_easy_to_end():
         text = end(c, task)
         assert "bytes left out; whole output: errand logs " + task in text, text[-300:]
         assert log_size(c) <= 10000000, log_size(c)
-        assert resident_kb(c.proc.pid) - before < 20000, before
+        assert resident_kb(c.host_pid()) - before < 20000, before
 
 
 def test_out_12_one_endless_line_gives_one_bounded_reply():
@@ -286,10 +286,12 @@ def test_nt_05_only_the_owner_is_told():
         equal(text_of(c.tool("task_list", _meta=b)), "(no background tasks)")
         equal(text_of(c.tool("task_output", _meta=a, task_id=task)), "for-a\n" + EXIT_0)
         task = start(c, "exit 3", _meta=b)
-        wait_for(lambda: "running" not in open_list(c, {"errand/owner": "b "}))
-        for who in {}, a, {"errand/owner": "B"}, {"threadId": "b"}:
-            equal(notices_of(c.tool("task_list", _meta=who)), [])
-        told = wait_for(lambda: notices_of(c.tool("task_list", _meta=b)))
+
+        def told_to_its_owner():
+            for who in {}, a, {"errand/owner": "B"}, {"errand/owner": "b "}, {"threadId": "B"}:
+                equal(notices_of(c.tool("task_list", _meta=who)), [])
+            return notices_of(c.tool("task_list", _meta=b))
+        told = wait_for(told_to_its_owner)
         assert len(told) == 1 and task in told[0] and "exit code: 3" in told[0], told
 
 

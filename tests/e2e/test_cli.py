@@ -18,7 +18,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 sys.dont_write_bytecode = True
 from daemon import ERRAND, Daemon, Operator, Refused  # noqa: E402
-from mcpclient import Client, alive, run_tests, text_of, wait_for  # noqa: E402
+from mcpclient import Client, Folder, alive, run_tests, text_of, wait_for  # noqa: E402
 
 COMMANDS = ["run", "ls", "output", "logs", "wait", "kill", "extend", "sessions", "gc",
             "doctor", "config", "completion", "mcp", "daemon"]
@@ -775,7 +775,7 @@ def test_gc_removes_what_left_in_order_and_keeps_what_crashed():
 
 
 def test_gc_leaves_a_live_host_alone():
-    with Client.errand() as c:
+    with Client.errand("--embedded") as c:
         c.initialize()
         c.tool("bash", command="sleep 600", description="d", run_in_background=True)
         d = argparse.Namespace(state=c.state)

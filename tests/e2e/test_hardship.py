@@ -131,7 +131,7 @@ def test_a_read_only_state_folder_is_refused_with_its_path():
                               timeout=20, check=False)
         equal((done.returncode, done.stdout), (1, b""))
         assert disk.name.encode() in done.stderr and b"Read-only" in done.stderr, done.stderr
-        done = subprocess.run([ERRAND, "mcp", "--daemon"], input=b"", capture_output=True,
+        done = subprocess.run([ERRAND, "mcp"], input=b"", capture_output=True,
                               timeout=20, check=False,
                               env={**os.environ, "ERRAND_STATE": disk.name})
         assert done.returncode != 0 and disk.name.encode() in done.stderr, done

@@ -15,9 +15,11 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 sys.dont_write_bytecode = True
-from mcpclient import Client, alive, build_dir, run_tests, text_of, wait_for  # noqa: E402
+from mcpclient import Client, Folder, alive, build_dir, run_tests, text_of, wait_for  # noqa: E402
 
 ERRAND = os.path.join(build_dir(), "errand")
+MODE = os.environ.get("ERRAND_TEST_MCP", "").split()
+MCP = [ERRAND, "mcp", *MODE]
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
 PONG = b'{"jsonrpc":"2.0","id":1,"result":{}}\n'
 
@@ -28,13 +30,9 @@ def equal(got, want):
 
 def run(*args, stdin=b"", env=None, unset=(), **more):
     full = {k: v for k, v in {**os.environ, **(env or {})}.items() if k not in unset}
-    return subprocess.run([ERRAND, *args], input=stdin, env=full, capture_output=True,
+    command = [*MCP, *args[1:]] if args[:1] == ("mcp",) else [ERRAND, *args]
+    return subprocess.run(command, input=stdin, env=full, capture_output=True,
                           timeout=20, check=False, **more)
-
-
-class Folder(tempfile.TemporaryDirectory):
-    def __init__(self):
-        super().__init__(prefix="errand-test-", ignore_cleanup_errors=True)
 
 
 # ---- the command line ----
@@ -69,7 +67,7 @@ def test_a_bad_setting_is_named_and_nothing_runs():
 
 
 def test_a_task_has_its_clients_limits_although_the_host_raises_its_own():
-    limited = "ulimit -Sn 200; exec %s mcp" % ERRAND
+    limited = "ulimit -Sn 200; exec %s mcp --embedded" % ERRAND
     with Client(["sh", "-c", limited]) as c:
         c.initialize()
         equal(c.text("bash", command="ulimit -Sn", description="d").strip(), "200")
@@ -144,7 +142,7 @@ def test_waits_are_cut_at_the_cap():
 def test_a_state_folder_is_made_private():
     with Folder() as top:
         state = os.path.join(top, "a", "b")
-        with Client.errand("--state", state) as c:
+        with Client.errand("--embedded", "--state", state) as c:
             c.initialize()
             equal(stat.S_IMODE(os.stat(state).st_mode), 0o700)
             own = os.listdir(os.path.join(state, "embedded"))
@@ -169,7 +167,7 @@ def test_a_state_folder_may_have_any_name():
 def test_an_environment_of_any_bytes_and_size_reaches_a_task():
     env = {**os.environb, b"ODD": b"a\nb=c\xff\xfe", **{b"BIG%d" % n: b"x" * 100000
                                                        for n in range(12)}}
-    with Client([ERRAND, "mcp"], env=env) as c:
+    with Client(MCP, env=env) as c:
         c.initialize()
         equal(c.text("bash", command="printf %s \"$ODD\" | od -An -tx1", description="d").split(),
               ["61", "0a", "62", "3d", "63", "ff", "fe"])
@@ -203,7 +201,7 @@ def test_en_11_a_link_inside_the_state_folder_is_not_followed():
             state = os.path.join(top, "state")
             os.mkdir(state, 0o700)
             os.symlink(aim, os.path.join(state, "embedded"))
-            done = run("mcp", "--state", state, stdin=PING)
+            done = run("mcp", "--embedded", "--state", state, stdin=PING)
             equal((done.returncode, done.stdout), (1, b""))
             assert os.path.join(state, "embedded").encode() in done.stderr, done.stderr
             equal(os.listdir(target), [])
@@ -223,15 +221,17 @@ def test_ps_06_an_explicit_folder_that_cannot_be_written_is_an_error_with_its_pa
 
 def test_the_default_folder_is_below_home_whatever_xdg_says():
     with Folder() as home:
-        done = run("mcp", stdin=PING, unset=("ERRAND_STATE",),
-                   env={"HOME": home, "XDG_STATE_HOME": "/proc", "XDG_DATA_HOME": "/proc"})
-        equal((done.returncode, done.stdout), (0, PONG))
-        assert os.path.isdir(os.path.join(home, ".local/state/errand/embedded"))
+        for more, made in (((), "embedded" if MODE else "host.sock"),
+                           (("--embedded",), "embedded")):
+            done = run("mcp", *more, stdin=PING, unset=("ERRAND_STATE",),
+                       env={"HOME": home, "XDG_STATE_HOME": "/proc", "XDG_DATA_HOME": "/proc"})
+            equal((done.returncode, done.stdout), (0, PONG))
+            assert os.path.exists(os.path.join(home, ".local/state/errand", made)), made
 
 
 def test_a_default_folder_that_cannot_be_written_is_replaced_and_that_is_said():
     with Folder() as tmp:
-        command = ["env", "-u", "ERRAND_STATE", "HOME=/proc", "TMPDIR=" + tmp, ERRAND, "mcp"]
+        command = ["env", "-u", "ERRAND_STATE", "HOME=/proc", "TMPDIR=" + tmp, *MCP]
         with Client(command) as c:
             said = c.initialize()["_meta"]["errand/state"]
             assert said["temporary"] is True and said["folder"].startswith(tmp), said
@@ -252,7 +252,7 @@ def test_a_later_host_cleans_up_after_those_that_left_and_after_no_other():
         os.makedirs(os.path.join(embedded, "crashed", "tasks", "y"))
         with open(os.path.join(embedded, "crashed", "host.lock"), "wb"):
             pass
-        with Client.errand(state=state) as c:
+        with Client.errand("--embedded", state=state) as c:
             c.initialize()
             wait_for(lambda: not os.path.exists(os.path.join(embedded, "left")), 5)
             assert os.path.exists(os.path.join(embedded, "crashed", "tasks", "y"))
@@ -272,7 +272,8 @@ def test_nothing_runs_elsewhere_when_the_clients_own_folder_is_gone():
 
 
 def test_two_hosts_on_one_state_folder_do_not_meet():
-    with Folder() as state, Client.errand(state=state) as a, Client.errand(state=state) as b:
+    with Folder() as state, Client.errand("--embedded", state=state) as a, \
+            Client.errand("--embedded", state=state) as b:
         a.initialize()
         b.initialize()
         a.tool("bash", command="exec sleep 600", description="d", run_in_background=True)
@@ -292,7 +293,7 @@ def test_requests_may_come_from_a_file_and_replies_go_to_one():
         with tempfile.TemporaryFile() as requests, tempfile.TemporaryFile() as replies:
             requests.write(PING * 500)
             requests.seek(0)
-            code = subprocess.run([ERRAND, "mcp"], stdin=requests, stdout=replies, env=env,
+            code = subprocess.run(MCP, stdin=requests, stdout=replies, env=env,
                                   timeout=20, check=False).returncode
             replies.seek(0)
             equal((code, replies.read()), (0, PONG * 500))
@@ -301,7 +302,7 @@ def test_requests_may_come_from_a_file_and_replies_go_to_one():
 
 def test_dev_null_is_an_empty_client():
     def go(env):
-        equal(subprocess.run([ERRAND, "mcp"], stdin=subprocess.DEVNULL,
+        equal(subprocess.run(MCP, stdin=subprocess.DEVNULL,
                              stdout=subprocess.DEVNULL, env=env, timeout=20,
                              check=False).returncode, 0)
     with_state(go)
@@ -310,7 +311,7 @@ def test_dev_null_is_an_empty_client():
 def test_a_socket_is_as_good_as_a_pipe():
     def go(env):
         ours, theirs = socket.socketpair()
-        with ours, subprocess.Popen([ERRAND, "mcp"], stdin=theirs, stdout=theirs,
+        with ours, subprocess.Popen(MCP, stdin=theirs, stdout=theirs,
                                     env=env) as child:
             theirs.close()
             ours.settimeout(10)
@@ -324,7 +325,7 @@ def test_a_socket_is_as_good_as_a_pipe():
 def test_a_socket_that_is_both_ends_is_left_as_it_was():
     def go(env):
         ours, theirs = socket.socketpair()
-        with ours, theirs, subprocess.Popen([ERRAND, "mcp"], stdin=theirs, stdout=theirs,
+        with ours, theirs, subprocess.Popen(MCP, stdin=theirs, stdout=theirs,
                                             env=env) as child:
             ours.settimeout(10)
             ours.sendall(PING)
@@ -338,7 +339,7 @@ def test_a_socket_that_is_both_ends_is_left_as_it_was():
 def test_a_terminal_stays_in_blocking_mode():
     def go(env):
         leader, follower = pty.openpty()
-        with subprocess.Popen([ERRAND, "mcp"], stdin=follower, stdout=follower,
+        with subprocess.Popen(MCP, stdin=follower, stdout=follower,
                               env=env) as child:
             os.write(leader, PING)
             got = b""
@@ -383,10 +384,10 @@ def leave_by(c, way):
         c.proc.send_signal(getattr(signal, way))
 
 
-def test_each_way_to_go_is_quick_and_takes_the_tasks_along():
+def test_each_way_to_go_is_quick_and_takes_an_embedded_hosts_tasks_along():
     for way in ("EOF", "SIGINT", "SIGTERM", "SIGHUP"):
         env = {**os.environ, "ERRAND_BASH_GRACE_MS": "200"}
-        with Client.errand(env=env) as c:
+        with Client.errand("--embedded", env=env) as c:
             c.initialize()
             c.tool("bash", command="echo $$; exec sleep 600", description="d",
                    run_in_background=True)
@@ -409,7 +410,7 @@ def test_signals_that_the_starter_has_blocked_end_it_all_the_same():
 
     for way in (signal.SIGTERM, signal.SIGINT):
         with Folder() as state, subprocess.Popen(
-                [ERRAND, "mcp", "--state", state], stdin=subprocess.PIPE,
+                [*MCP, "--state", state], stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE, preexec_fn=block) as child:
             child.stdin.write(PING)
             child.stdin.flush()
@@ -421,7 +422,7 @@ def test_signals_that_the_starter_has_blocked_end_it_all_the_same():
 def test_a_client_that_stops_listening_for_good_ends_the_server():
     with Folder() as state:
         ours, theirs = os.pipe()
-        with subprocess.Popen([ERRAND, "mcp", "--state", state], stdin=subprocess.PIPE,
+        with subprocess.Popen([*MCP, "--state", state], stdin=subprocess.PIPE,
                               stdout=theirs) as child:
             os.close(theirs)
             child.stdin.write(PING)
@@ -432,13 +433,13 @@ def test_a_client_that_stops_listening_for_good_ends_the_server():
             child.stdin.close()
 
 
-def test_a_killed_host_leaves_its_folder_for_a_later_one():
+def test_a_killed_embedded_host_leaves_its_folder_for_a_later_one():
     with Folder() as state:
-        with Client.errand(state=state) as c:
+        with Client.errand("--embedded", state=state) as c:
             c.initialize()
             c.kill_server()
             c.wait_exit()
-        with Client.errand(state=state) as c:
+        with Client.errand("--embedded", state=state) as c:
             c.initialize()
             locks = [name for name in os.listdir(os.path.join(state, "embedded"))
                      if os.path.exists(os.path.join(state, "embedded", name, "host.lock"))]
@@ -453,7 +454,7 @@ def test_only_the_tasks_own_descriptors_reach_a_task():
 
 
 def test_a_state_folder_that_was_deleted_is_named():
-    with Client.errand() as c:
+    with Client.errand("--embedded") as c:
         c.initialize()
         shutil.rmtree(c.state)
         said = text_of(c.tool("bash", command="true", description="d"))

@@ -163,7 +163,7 @@ def test_a_page_without_a_limit_is_at_most_8_mib_as_a_line_however_it_is_written
 
 
 def memory_of(c):
-    with open("/proc/%d/status" % c.proc.pid) as f:
+    with open("/proc/%d/status" % c.host_pid()) as f:
         return next(int(line.split()[1]) for line in f if line.startswith("VmRSS"))
 
 

@@ -9,13 +9,12 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "lib"))
 sys.dont_write_bytecode = True
 from daemon import Daemon  # noqa: E402
-from mcpclient import (LEGACY, Client, build_dir, notices_of, run_tests,  # noqa: E402
+from mcpclient import (LEGACY, Client, Folder, build_dir, notices_of, run_tests,  # noqa: E402
                        text_of, wait_for)
 
 PAGE = os.path.join(HERE, "..", "..", "docs", "model-experience.md")
@@ -167,7 +166,7 @@ def raw_prefix(env, cwd, work=()):
     requests += [{"jsonrpc": "2.0", "id": 100 + i, "method": "tools/call", "params": call}
                  for i, call in enumerate(work)]
     requests.append({"jsonrpc": "2.0", "id": 2, "method": "tools/list"})
-    with tempfile.TemporaryDirectory() as state:
+    with Folder() as state:
         server = subprocess.Popen([os.path.join(build_dir(), "errand"), "mcp"], cwd=cwd,
                                   env={**env, "ERRAND_STATE": state},
                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE)

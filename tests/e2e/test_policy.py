@@ -5,11 +5,10 @@ import os
 import stat
 import subprocess
 import sys
-import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 sys.dont_write_bytecode = True
-from mcpclient import Client, alive, build_dir, run_tests, text_of, wait_for  # noqa: E402
+from mcpclient import Client, Folder, alive, build_dir, run_tests, text_of, wait_for  # noqa: E402
 
 ERRAND = os.path.join(build_dir(), "errand")
 BLAME = "so this call is refused; the operator has to mend it"
@@ -19,11 +18,11 @@ def equal(got, want):
     assert got == want, "got %r, expected %r" % (got, want)
 
 
-class Policy(tempfile.TemporaryDirectory):
+class Policy(Folder):
     """A folder with a program of the lines @body, and clients that are judged by it."""
 
     def __init__(self, body, **settings):
-        super().__init__(prefix="errand-test-", ignore_cleanup_errors=True)
+        super().__init__()
         self.program = self.path("policy")
         with open(self.program, "w", encoding="utf-8") as f:
             f.write("#!/bin/sh\ncd '%s' || exit 99\n%s\n" % (self.name, body))

@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""`errand mcp --daemon`: a daemon is found or started, and its death is no end of the client."""
-import ctypes
+"""`errand mcp`: a daemon is found or started, and its death is no end of the client."""
 import json
 import os
-import platform
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
@@ -13,8 +10,8 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 sys.dont_write_bytecode = True
-from daemon import ERRAND, Daemon, Operator, State, daemon_of  # noqa: E402
-from mcpclient import Client, alive, run_tests, text_of, wait_for  # noqa: E402
+from daemon import ERRAND, Daemon, Operator, daemon_of  # noqa: E402
+from mcpclient import Client, Folder, alive, run_tests, text_of, wait_for  # noqa: E402
 
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
 PONG = b'{"jsonrpc":"2.0","id":1,"result":{}}\n'
@@ -26,7 +23,7 @@ def equal(got, want):
 
 
 def client(state, *args, env=None, **more):
-    c = Client.errand("--daemon", *args, state=state, env={**ENV, **(env or {})}, **more)
+    c = Client.errand(*args, state=state, env={**ENV, **(env or {})}, **more)
     c.initialize()
     return c
 
@@ -42,7 +39,7 @@ def sleeper(c):
 # ---- a daemon is found or started ----
 
 def test_the_first_client_starts_a_daemon_and_the_next_finds_it():
-    with State() as state, client(state) as a, client(state) as b:
+    with Folder() as state, client(state) as a, client(state) as b:
         pid = daemon_of(state)
         assert alive(pid)
         task, _ = sleeper(a)
@@ -54,8 +51,8 @@ def test_the_first_client_starts_a_daemon_and_the_next_finds_it():
 
 
 def test_clients_that_start_at_once_share_one_daemon():
-    with State() as state:
-        clients = [Client.errand("--daemon", state=state, env=ENV) for _ in range(6)]
+    with Folder() as state:
+        clients = [Client.errand(state=state, env=ENV) for _ in range(6)]
         try:
             for c in clients:
                 c.initialize()
@@ -67,7 +64,7 @@ def test_clients_that_start_at_once_share_one_daemon():
 
 
 def test_a_started_daemon_is_of_no_client():
-    with State() as state:
+    with Folder() as state:
         with client(state, env={"ANTHROPIC_API_KEY": "secret", "ERRAND_SESSION": "s"}) as c:
             pid = daemon_of(state)
             with open("/proc/%d/environ" % pid, "rb") as f:
@@ -92,7 +89,7 @@ def test_a_stale_socket_is_no_daemon():
 
 
 def test_the_user_manager_of_systemd_starts_it_where_there_is_one():
-    with State() as state, tempfile.TemporaryDirectory() as top:
+    with Folder() as state, tempfile.TemporaryDirectory() as top:
         os.mkdir(os.path.join(top, "systemd"))
         with open(os.path.join(top, "systemd", "private"), "wb"):
             pass
@@ -113,82 +110,23 @@ def test_the_user_manager_of_systemd_starts_it_where_there_is_one():
         assert said.rstrip().endswith("daemon --state " + state), said
 
 
-def test_inside_a_task_no_daemon_is_started():
-    with State() as state, tempfile.TemporaryDirectory() as other:
-        command = "echo '%s' | exec '%s' mcp --daemon --state '%s'" % (
-            PING.decode().strip(), ERRAND, state)
-        with Client.errand(state=other) as c:
-            c.initialize()
-            got = c.text("bash", command=command, description="d")
-            assert "without the daemon" in got and PONG.decode() in got, got
-        equal(daemon_of(state), 0)
-
-
-# ---- where none can be had ----
-
-def forbid_unix_sockets():
-    """seccomp: socket(AF_UNIX) fails with EAFNOSUPPORT, as in some sandboxes."""
-    number = {"x86_64": 41, "aarch64": 198}[platform.machine()]
-    code = [(0x20, 0, 0, 0), (0x15, 0, 3, number), (0x20, 0, 0, 16), (0x15, 0, 1, 1),
-            (0x06, 0, 0, 0x00050000 | 97), (0x06, 0, 0, 0x7fff0000)]
-    filters = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *c) for c in code))
-    program = struct.pack("HxxxxxxP", len(code), ctypes.addressof(filters))
-    libc = ctypes.CDLL(None, use_errno=True)
-    assert libc.prctl(38, 1, 0, 0, 0) == 0
-    assert libc.prctl(22, 2, program, 0, 0) == 0
-
-
-def test_without_unix_sockets_the_client_is_its_own_host():
-    with State() as state:
-        done = subprocess.run([ERRAND, "mcp", "--daemon", "--state", state], input=PING,
-                              capture_output=True, timeout=20, check=False, env=ENV,
-                              preexec_fn=forbid_unix_sockets)
-        equal((done.returncode, done.stdout), (0, PONG))
-        assert b"without the daemon" in done.stderr, done.stderr
-
-
-def test_without_a_home_the_client_is_its_own_host():
-    with tempfile.TemporaryDirectory() as tmp:
-        env = {**ENV, "HOME": "/proc", "TMPDIR": tmp}
-        env.pop("ERRAND_STATE", None)
-        done = subprocess.run([ERRAND, "mcp", "--daemon"], input=PING, capture_output=True,
-                              timeout=20, check=False, env=env)
-        equal((done.returncode, done.stdout), (0, PONG))
-
-
-def test_an_explicit_folder_that_cannot_be_used_is_an_error():
-    done = subprocess.run([ERRAND, "mcp", "--daemon", "--state", "/proc/x"], input=PING,
-                          capture_output=True, timeout=20, check=False, env=ENV)
-    equal((done.returncode, done.stdout), (1, b""))
-    assert b"/proc/x" in done.stderr, done.stderr
-
-
-def test_a_bad_setting_is_this_clients_mistake():
-    with State() as state:
-        done = subprocess.run([ERRAND, "mcp", "--daemon", "--state", state], input=PING,
-                              capture_output=True, timeout=20, check=False,
-                              env={**ENV, "ERRAND_WAIT_MAX_MS": "soon"})
-        equal((done.returncode, done.stdout), (2, b""))
-        assert b"ERRAND_WAIT_MAX_MS" in done.stderr, done.stderr
-
-
 # ---- what passes through ----
 
 def test_large_replies_and_requests_pass():
-    with State() as state, client(state, env={"ERRAND_BASH_OUTPUT_LIMIT": "0"}) as c:
+    with Folder() as state, client(state, env={"ERRAND_BASH_OUTPUT_LIMIT": "0"}) as c:
         command = "head -c 1500000 /dev/zero | tr '\\0' x; : " + "y" * 100000
         equal(len(c.text("bash", command=command, description="d")), 1500000)
 
 
 def test_a_line_that_is_too_long_is_refused_and_the_next_is_answered():
-    with State() as state, client(state) as c:
+    with Folder() as state, client(state) as c:
         c.proc.stdin.write(b"x" * (17 << 20) + b"\n")
         equal(c.request("ping"), {})
         wait_for(lambda: any("longer than 16 MiB" in str(m) for m in c.unread), 5)
 
 
 def test_each_client_hands_on_its_own_environment_and_folder():
-    with State() as state, tempfile.TemporaryDirectory() as one, \
+    with Folder() as state, tempfile.TemporaryDirectory() as one, \
             client(state, env={"WHO": "one"}, cwd=one) as a, \
             client(state, env={"WHO": "two"}, cwd="/") as b:
         equal(a.text("bash", command="echo $WHO; pwd", description="d").split(), ["one", one])
@@ -196,7 +134,7 @@ def test_each_client_hands_on_its_own_environment_and_folder():
 
 
 def test_a_named_session_goes_on_with_the_next_client():
-    with State() as state:
+    with Folder() as state:
         with client(state, "--session", "mine") as c:
             task, pid = sleeper(c)
         with client(state, "--session", "mine") as c:
@@ -205,7 +143,7 @@ def test_a_named_session_goes_on_with_the_next_client():
 
 def test_each_way_to_go_is_quick():
     for way in ("EOF", "SIGINT", "SIGTERM", "SIGHUP"):
-        with State() as state, client(state) as c:
+        with Folder() as state, client(state) as c:
             c.post_tool("bash", command="exec sleep 600", description="d")
             c.request("ping")
             began = time.monotonic()
@@ -220,7 +158,7 @@ def test_each_way_to_go_is_quick():
 # ---- the daemon's death ----
 
 def test_after_the_daemons_death_the_next_request_is_answered_by_another():
-    with State() as state, client(state) as c:
+    with Folder() as state, client(state) as c:
         first = daemon_of(state)
         os.kill(first, signal.SIGKILL)
         equal(c.request("ping"), {})
@@ -229,7 +167,7 @@ def test_after_the_daemons_death_the_next_request_is_answered_by_another():
 
 
 def test_what_a_daemon_left_unanswered_is_asked_of_the_next():
-    with State() as state, client(state) as c:
+    with Folder() as state, client(state) as c:
         first = daemon_of(state)
         os.kill(first, signal.SIGSTOP)
         asked = [c.post("ping") for _ in range(20)]
@@ -239,7 +177,7 @@ def test_what_a_daemon_left_unanswered_is_asked_of_the_next():
 
 
 def test_a_client_of_the_modern_era_needs_no_handshake_again():
-    with State() as state, Client.errand("--daemon", state=state, env=ENV) as c:
+    with Folder() as state, Client.errand(state=state, env=ENV) as c:
         c.use_modern()
         c.request("tools/list")
         os.kill(daemon_of(state), signal.SIGKILL)
@@ -247,7 +185,7 @@ def test_a_client_of_the_modern_era_needs_no_handshake_again():
 
 
 def test_notifications_are_not_repeated_for_ever():
-    with State() as state, client(state) as c:
+    with Folder() as state, client(state) as c:
         for _ in range(3):
             c.notify("notifications/initialized")
         c.request("ping")

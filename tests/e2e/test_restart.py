@@ -12,8 +12,8 @@ import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 sys.dont_write_bytecode = True
-from daemon import Agent, Daemon, Operator, State, daemon_of  # noqa: E402
-from mcpclient import Client, alive, notices_of, run_tests, text_of, wait_for  # noqa: E402
+from daemon import Agent, Daemon, Operator, daemon_of  # noqa: E402
+from mcpclient import Client, Folder, alive, notices_of, run_tests, text_of, wait_for  # noqa: E402
 
 ROUNDS = int(os.environ.get("ROUNDS", "12"))
 
@@ -35,7 +35,7 @@ def crash(d):
 def relay(state):
     """A client of `errand mcp`, which starts its daemon itself, and the next."""
     env = {**os.environ, "ERRAND_DAEMON_IDLE_S": "5", "ERRAND_BASH_GRACE_MS": "200"}
-    c = Client.errand("--daemon", state=state, env=env)
+    c = Client.errand(state=state, env=env)
     c.initialize()
     return c
 
@@ -295,7 +295,7 @@ def test_who_comes_back_to_a_session_is_told_once_what_it_holds():
 
 
 def test_a_client_that_was_never_away_is_told_nothing():
-    with State() as state:
+    with Folder() as state:
         with relay(state) as c:
             task = start(c, "exec sleep 600")
             kill_daemon(state)
@@ -376,7 +376,7 @@ def test_each_start_of_a_batch_is_found_again():
 # ---- through the relay ----
 
 def test_a_foreground_call_is_answered_whole_across_the_death():
-    with State() as state, tempfile.TemporaryDirectory() as top:
+    with Folder() as state, tempfile.TemporaryDirectory() as top:
         command = "echo begun >> %s/log; echo one; while [ ! -e %s/go ]; do sleep 0.01; " \
             "done; echo two" % (top, top)
         with relay(state) as c:
@@ -391,7 +391,7 @@ def test_a_foreground_call_is_answered_whole_across_the_death():
 
 
 def test_a_wait_goes_on_across_the_death():
-    with State() as state, tempfile.TemporaryDirectory() as top:
+    with Folder() as state, tempfile.TemporaryDirectory() as top:
         with relay(state) as c:
             task = start(c, "while [ ! -e %s/go ]; do sleep 0.01; done; echo end" % top)
             number = c.post_tool("task_output", task_id=task, wait=True)
@@ -406,7 +406,7 @@ def test_a_wait_goes_on_across_the_death():
 def test_at_whatever_instant_the_daemon_dies_nothing_is_lost_and_nothing_runs_twice():
     """Each round: some starts and reads, and a kill at a random moment among them."""
     chance = random.Random(int(os.environ.get("SEED", "4711")))
-    with State() as state, tempfile.TemporaryDirectory() as top, relay(state) as c:
+    with Folder() as state, tempfile.TemporaryDirectory() as top, relay(state) as c:
         told, started, n = [], [], 0
         for _ in range(ROUNDS):
             posted = []

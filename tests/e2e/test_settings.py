@@ -3,11 +3,10 @@
 import os
 import subprocess
 import sys
-import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 sys.dont_write_bytecode = True
-from mcpclient import build_dir, run_tests  # noqa: E402
+from mcpclient import Folder, build_dir, run_tests  # noqa: E402
 
 ERRAND = os.path.join(build_dir(), "errand")
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
@@ -18,11 +17,11 @@ def equal(got, want):
     assert got == want, "got %r, expected %r" % (got, want)
 
 
-class Home(tempfile.TemporaryDirectory):
+class Home(Folder):
     """A home folder with an errand.conf, in which nothing else is said."""
 
     def __init__(self, text):
-        super().__init__(prefix="errand-test-", ignore_cleanup_errors=True)
+        super().__init__()
         self.conf = os.path.join(self.name, ".config/errand/errand.conf")
         os.makedirs(os.path.dirname(self.conf))
         with open(self.conf, "w", encoding="utf-8") as f:
@@ -50,7 +49,7 @@ def test_the_state_folder_may_be_set_and_an_option_or_a_variable_goes_before():
                                  {"ERRAND_STATE": home.path("other")})):
             done = home.run("mcp", *args, **env)
             equal((done.returncode, done.stdout), (0, PONG))
-            assert os.path.isdir(home.path(made, "embedded")), os.listdir(home.name)
+            assert os.path.exists(home.path(made, "host.sock")), os.listdir(home.name)
         equal(sorted(os.listdir(home.name)), [".config", "option", "set", "variable"])
 
 

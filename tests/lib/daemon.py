@@ -7,7 +7,7 @@ import socket
 import subprocess
 import tempfile
 
-from mcpclient import LEGACY, alive, build_dir, text_of, wait_for
+from mcpclient import LEGACY, build_dir, text_of, wait_for
 
 ERRAND = os.path.join(build_dir(), "errand")
 
@@ -170,6 +170,17 @@ def end_tasks(state):
         pass  # there is no daemon that could be asked
 
 
+def end_sessions(state):
+    """All that a daemon keeps for its clients, who are gone."""
+    try:
+        with Operator(state) as op:
+            for session in op.ask("errand/sessions")["sessions"]:
+                op.ask("errand/end-session", name=session["name"])
+            wait_for(lambda: not op.ask("errand/stat")["busy"], 10, "the end of all tasks")
+    except (OSError, EOFError, Refused):
+        pass  # there is no daemon that could be asked
+
+
 class Daemon:
     """`errand daemon`, in the foreground; ended with its tasks when the block is left."""
 
@@ -226,21 +237,6 @@ class Daemon:
         self.log.close()
         if self.own:
             self.own.cleanup()
-
-
-class State(tempfile.TemporaryDirectory):
-    """A state folder; whatever daemon it has ends with it."""
-
-    def __init__(self):
-        super().__init__(prefix="errand-test-", ignore_cleanup_errors=True)
-
-    def __exit__(self, kind, value, trace):
-        pid = daemon_of(self.name)
-        if pid and alive(pid):
-            end_tasks(self.name)
-            os.kill(pid, signal.SIGTERM)
-            wait_for(lambda: not alive(pid), 10, "the daemon's end")
-        super().__exit__(kind, value, trace)
 
 
 def daemon_of(state):

@@ -21,6 +21,8 @@ import os
 import queue
 import shutil
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -90,11 +92,66 @@ def alive(pid):
         return False
 
 
+def host_process(state):
+    """The pid of who listens in @state, as the kernel tells it; 0: nobody, or not to be seen."""
+    try:
+        here = os.open(state, os.O_DIRECTORY)
+    except FileNotFoundError:
+        return 0
+    try:
+        with socket.socket(socket.AF_UNIX) as s:
+            s.connect("/proc/self/fd/%d/host.sock" % here)
+            return struct.unpack("3i", s.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+    except OSError:
+        return 0
+    finally:
+        os.close(here)
+
+
+def end_daemon(state):
+    """Ends all sessions of @state's daemon, their tasks, and then itself, if there is one."""
+    pid = host_process(state)
+    if not pid:
+        return
+    from daemon import end_sessions
+    end_sessions(state)
+    try:
+        os.kill(pid, signal.SIGTERM)
+    except ProcessLookupError:
+        pass
+    wait_for(lambda: not alive(pid), 10, "the daemon's end")
+    # Nobody sees its exit code.
+    try:
+        with open(os.path.join(state, "host.log"), encoding="utf-8", errors="replace") as f:
+            said = f.read()
+    except FileNotFoundError:
+        return
+    assert "Sanitizer" not in said and "runtime error" not in said, said
+
+
+def end_daemons(top):
+    """Those of all state folders in @top."""
+    for folder, _, names in os.walk(top):
+        if "host.sock" in names:
+            end_daemon(folder)
+
+
+class Folder(tempfile.TemporaryDirectory):
+    """A folder for state folders; their daemons end with it."""
+
+    def __init__(self):
+        super().__init__(prefix="errand-test-", ignore_cleanup_errors=True)
+
+    def __exit__(self, kind, value, trace):
+        end_daemons(self.name)
+        super().__exit__(kind, value, trace)
+
+
 class Client:
     """One server process and one conversation with it.
 
     Use it with `with`: however the block ends, the server ends too, and a state folder
-    that the client made itself goes. Replies may come in any order; each is kept under
+    that the client made itself goes, with its daemon. Replies may come in any order; each is kept under
     its id until somebody asks for it. Notifications pile up in .notifications.
     """
 
@@ -128,7 +185,7 @@ class Client:
     @classmethod
     def errand(cls, *args, **options):
         """A client of this build's `errand mcp`; @args go to the command. So does what the
-        suite is run with in ERRAND_TEST_MCP."""
+        suite is run with in ERRAND_TEST_MCP: nothing, or --embedded."""
         more = os.environ.get("ERRAND_TEST_MCP", "").split()
         return cls([os.path.join(build_dir(), "errand"), "mcp", *more, *args], **options)
 
@@ -161,6 +218,7 @@ class Client:
             self.proc.stdout.close()
         self.stderr.close()
         if self.own_state:
+            end_daemons(self.own_state)
             # Shims may be writing their last record yet; what they make goes as well.
             gone = lambda: not shutil.rmtree(self.own_state, ignore_errors=True) \
                 and not os.path.exists(self.own_state)
@@ -170,6 +228,10 @@ class Client:
                 pass
             self.own_state = None
         return self.proc.returncode
+
+    def host_pid(self):
+        """Of who keeps the tasks: a daemon, or the server itself."""
+        return host_process(self.state) or self.proc.pid
 
     def stderr_text(self):
         at = self.stderr.seek(0, os.SEEK_CUR)

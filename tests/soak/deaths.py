@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """deaths.py [ROUNDS [CLIENTS [SEED]]] - kill -9 of the daemon at random instants, under load.
 
-Each client is an `errand mcp --daemon` under a name of its own, and starts, reads, waits for and
+Each client is an `errand mcp` under a name of its own, and starts, reads, waits for and
 kills tasks all the time. A round is one death of the daemon; every fourth comes right behind
 another, while the next one recovers. What must hold is checked in the end, and told in figures:
 
@@ -26,8 +26,8 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 sys.dont_write_bytecode = True
-from daemon import ERRAND, State, daemon_of  # noqa: E402
-from mcpclient import Client, alive, notices_of, text_of, wait_for  # noqa: E402
+from daemon import ERRAND, daemon_of  # noqa: E402
+from mcpclient import Client, Folder, alive, notices_of, text_of, wait_for  # noqa: E402
 
 NOTICE = re.compile(r"^background task (bash-\d+) ", re.M)
 STATUS = re.compile(r"\n?\[status: ([a-z]+)(?:, (.*))?\]$")
@@ -61,7 +61,7 @@ class Load(threading.Thread):
     def __init__(self, soak, index):
         super().__init__()
         self.soak, self.chance = soak, random.Random(soak.seed * 1000 + index)
-        self.client = Client.errand("--daemon", "--session", "soak-%d" % index,
+        self.client = Client.errand("--session", "soak-%d" % index,
                                     state=soak.state, env={**os.environ, **KNOWN}, timeout=120)
         self.client.initialize()
         self.tasks, self.live, self.calls = [], [], 0
@@ -263,7 +263,7 @@ class Soak:
 
 def main(rounds=200, clients=4, seed=4711):
     began, figures = time.monotonic(), collections.Counter()
-    with State() as state, tempfile.TemporaryDirectory() as top:
+    with Folder() as state, tempfile.TemporaryDirectory() as top:
         soak = Soak(state, top, rounds, clients, seed)
         soak.run()
         seconds = time.monotonic() - began
