@@ -8,6 +8,7 @@
 #include <linux/magic.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/statvfs.h>
@@ -23,6 +24,7 @@
 #include "host/ident.h"
 #include "host/link.h"
 #include "host/state.h"
+#include "run/shims.h"
 #include "store/store.h"
 
 /* Some logs of the default size. */
@@ -138,6 +140,43 @@ static void look_at_leftovers(struct visit *v)
 	else
 		tell(v, DOCTOR_FINE, "embedded", "%zu hosts run inside `errand mcp`",
 		     g.live);
+}
+
+struct shims {
+	const struct visit *visit;
+	const char *folder;
+	size_t n, deleted;
+};
+
+static void look_at_one_shim(void *ud, const struct run_shim *shim)
+{
+	struct shims *all = ud;
+	size_t len = strlen(all->folder);
+
+	if (strncmp(shim->folder, all->folder, len) != 0 || shim->folder[len] != '/')
+		return;
+	all->n++;
+	if (!shim->is_deleted)
+		return;
+	all->deleted++;
+	tell(all->visit, DOCTOR_POORER, "supervisors",
+	     "the run folder of the task under errand-shim %d (a process of it: %d) has "
+	     "been deleted: nobody can read it, the next host will not know it; "
+	     "`kill %d` ends it",
+	     (int)shim->pid, (int)shim->task, (int)shim->pid);
+}
+
+static void look_at_shims(struct visit *v)
+{
+	struct shims all = {.visit = v};
+	char real[PATH_MAX];
+
+	if (!v->path || !realpath(v->path, real))
+		return;
+	all.folder = real;
+	run_each_shim(look_at_one_shim, &all);
+	if (!all.deleted)
+		tell(v, DOCTOR_FINE, "supervisors", "%zu, each with its run folder", all.n);
 }
 
 /* ---- the host ---- */
@@ -276,9 +315,10 @@ static void look_at_clock(struct visit *v)
 void doctor(const char *state, doctor_fn fn, void *ud)
 {
 	static void (*const looks[])(struct visit * v) = {
-		look_at_folder, look_at_disk,      look_at_store,   look_at_host,
-		look_at_shim,   look_at_leftovers, look_at_pidfd,   look_at_subreaper,
-		look_at_proc,   look_at_cgroup,    look_at_systemd, look_at_clock,
+		look_at_folder,    look_at_disk,      look_at_store,  look_at_host,
+		look_at_shim,      look_at_leftovers, look_at_shims,  look_at_pidfd,
+		look_at_subreaper, look_at_proc,      look_at_cgroup, look_at_systemd,
+		look_at_clock,
 	};
 	struct visit v = {.state = state, .folder_fd = -1, .fn = fn, .ud = ud};
 

@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -811,6 +812,19 @@ def test_doctor_finds_a_store_that_is_damaged():
                               check=False)
         equal(done.returncode, 1)
         assert re.search(rb"^WRONG +store ", done.stdout, re.M), done
+
+
+def test_doctor_finds_a_task_whose_folder_has_been_deleted():
+    with Daemon() as d:
+        run(d, "exec sleep 600")
+        assert re.search(r"^ok +supervisors +1, ", out(d, "doctor"), re.M)
+        shutil.rmtree(os.path.join(d.state, "tasks", os.listdir(d.state + "/tasks")[0]))
+        said = out(d, "doctor")
+        shim = re.search(r"^note +supervisors .*`kill (\d+)` ends it$", said, re.M)
+        assert shim, said
+        os.kill(int(shim.group(1)), signal.SIGTERM)
+        out(d, "wait", "bash-1", code=143)
+        wait_for(lambda: re.search(r"^ok +supervisors +0, ", out(d, "doctor"), re.M))
 
 
 def completed(words):

@@ -7,6 +7,7 @@
 
 #include "base/limits.h"
 #include "run/internal.h"
+#include "run/shims.h"
 #include "shim/shim.h"
 
 /* The name of the only run folder, without its path. */
@@ -293,6 +294,61 @@ TASK_TEST(a_host_that_such_a_shim_cannot_take_in_has_it_killed_too)
 	job_wait(w, &j);
 	assert_int_equal(j.end.cause, RUN_KILL);
 	assert_int_equal(count_alive(sleep), 0);
+}
+
+/* ---- seen from outside ---- */
+
+struct sight {
+	const char *folder;
+	struct run_shim shim;
+	int times;
+};
+
+static void note_shim(void *ud, const struct run_shim *shim)
+{
+	struct sight *s = ud;
+
+	if (strcmp(shim->folder, s->folder) != 0)
+		return;
+	s->shim = *shim;
+	s->times++;
+}
+
+static struct run_shim seen_in(const char *folder)
+{
+	struct sight s = {.folder = folder};
+
+	run_each_shim(note_shim, &s);
+	assert_int_equal(s.times, 1);
+	return s.shim;
+}
+
+TASK_TEST(a_shim_is_seen_and_can_be_ended_when_its_folder_has_been_deleted)
+{
+	const char *sleep = own_sleep();
+	char folder[256], command[128];
+	struct proto_record r;
+	struct run_shim shim;
+	struct job j;
+
+	(void)snprintf(command, sizeof(command), "echo up; exec %s", sleep);
+	job_start(w, &j, command);
+	job_says(w, &j, "up");
+	(void)snprintf(folder, sizeof(folder), "%s", only_folder(w));
+	read_status(folder, &r);
+	shim = seen_in(folder);
+	assert_int_equal(shim.pid, r.shim_pid);
+	assert_int_equal(shim.task, r.pid);
+	assert_false(shim.is_deleted);
+	assert_int_equal(nftw(folder, remove_one, 4, FTW_DEPTH | FTW_PHYS), 0);
+	shim = seen_in(folder);
+	assert_int_equal(shim.pid, r.shim_pid);
+	assert_true(shim.is_deleted);
+	assert_int_equal(kill(shim.pid, SIGTERM), 0);
+	job_wait(w, &j);
+	assert_int_equal(j.end.cause, RUN_KILL);
+	assert_int_equal(count_alive(sleep), 0);
+	wait_until(w, !is_alive(r.shim_pid));
 }
 
 /* ---- nobody lives there ---- */
