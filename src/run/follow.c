@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/inotify.h>
@@ -124,14 +125,20 @@ static int watch(const struct reader *r)
 	return fd;
 }
 
-static void wait_for_more(int watch_fd)
+/* Whoever reads may have gone: a task that is silent now would never let a write find out. */
+static int wait_for_more(int watch_fd, int out_fd, struct err *err)
 {
-	struct pollfd p = {.fd = watch_fd, .events = POLLIN};
+	struct pollfd p[] = {{.fd = watch_fd, .events = POLLIN}, {.fd = out_fd}};
 	char events[KIB(4)];
 
-	(void)poll(&p, 1, watch_fd < 0 ? LOOK_MS : LOOK_AGAIN_MS);
+	(void)poll(p, 2, watch_fd < 0 ? LOOK_MS : LOOK_AGAIN_MS);
+	if (p[1].revents & POLLERR) {
+		(void)raise(SIGPIPE);
+		return err_sys(err, EPIPE, "cannot write the output");
+	}
 	while (watch_fd >= 0 && read(watch_fd, events, sizeof(events)) > 0)
 		;
+	return 0;
 }
 
 /* What stands there of a line that is not finished. */
@@ -161,6 +168,8 @@ int follow(struct reader *r, const struct follow *f, struct err *err)
 			continue;
 		if (!f->is_following)
 			return copy_rest(&c, r, &scratch, err);
-		wait_for_more(watch_fd);
+		rc = wait_for_more(watch_fd, f->out_fd, err);
+		if (rc < 0)
+			return rc;
 	}
 }
