@@ -29,6 +29,20 @@ TASK_TEST(input_reaches_the_task_and_its_end_does_too)
 	assert_string_equal(job_log(&j), "one\ntwo\nover\n");
 }
 
+TASK_TEST(io_08_a_reader_of_all_its_input_ends_when_that_is_closed)
+{
+	struct ask q;
+	struct job j;
+
+	start_reading(w, &j, "wc -c");
+	expect_done(w, ask_input(&j, &q, "hello", 5));
+	expect_done(w, ask_close(&j, &q));
+	job_wait(w, &j);
+	assert_int_equal(j.end.cause, RUN_EXIT);
+	assert_int_equal(WEXITSTATUS(j.end.wait_status), 0);
+	assert_string_equal(job_log(&j), "5\n");
+}
+
 TASK_TEST(a_task_without_an_input_says_so)
 {
 	struct ask q;
