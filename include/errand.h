@@ -673,7 +673,7 @@ struct errand_call_options {
 	errand_str tool;
 	/* As the model wrote it: empty is {}, non-JSON becomes a string (spec 4.9.5). JSON whose
 	 * numbers overflow a double, or are -0, is "not lossless" (D16), not "non-JSON", and
-	 * what is nested too deep is said to be that. */
+	 * what is nested too deep, or has a NUL in a key, is said to be that. */
 	errand_str args;
 	/*
 	 * @result_json: {"isError","content","value"?,"error"?:{"message","name"?,"code"?}}.

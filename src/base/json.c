@@ -430,6 +430,8 @@ int js_parse_within(const char *text, size_t len, size_t levels, struct js **ret
 		rc = parse_patched(text, len, &root, &e);
 	if (rc == -ERR_NOMEM)
 		return err_set(err, ERR_NOMEM, "out of memory");
+	if (rc == -ERR_FORMAT && json_error_code(&e) == json_error_null_byte_in_key)
+		return err_set(err, ERR_ARG, "a key holds a NUL, which is not supported");
 	if (rc == -ERR_FORMAT)
 		return parse_without_half_pairs(text, len, levels, &e, ret, err);
 	*ret = (struct js *)(void *)root;

@@ -32,6 +32,7 @@ enum js_type {
  * Parse one value of any type. 0, or:
  *   -ERR_FORMAT  not JSON (ill-formed UTF-8, trailing bytes)
  *   -ERR_LIMIT   nested too deep
+ *   -ERR_ARG     a key holds a NUL, which the library does not take
  *   -ERR_LOSSY   JSON, but a number overflows a double. *@ret is then still set, to the
  *                tree with -0 in place of each such number.
  * Half a surrogate pair, which can only be escaped, is read as U+FFFD. Of equal keys the last

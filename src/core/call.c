@@ -384,20 +384,20 @@ static void args_as_string(errand_host *h, struct call *c)
 	(void)!parse_here(&h->mem, h->max.nesting, c->args.ptr, c->args.len, &c->tree);
 }
 
-/* D16: the tree is there only if the arguments are lossless JSON. NULL, or why it is not. */
-static const char *parse_args(errand_host *h, struct call *c, char room[64])
+/* D16: the tree is there only if the arguments are lossless JSON. NULL, or why it is not, which
+ * may be in @err. */
+static const char *parse_args(errand_host *h, struct call *c, struct err *err)
 {
 	int rc = -ERR_LOSSY;
 
 	if (!(c->flags & ERRAND_ARGS_NOT_JSON))
 		rc = js_parse_within(c->args.ptr, c->args.len, h->max.nesting, &c->tree,
-				     NULL);
+				     err);
 	if (rc == -ERR_NOMEM)
 		return "out of memory";
-	if (rc == -ERR_LIMIT) {
-		(void)snprintf(room, 64, "arguments are nested deeper than %zu levels",
-			       h->max.nesting);
-		return room;
+	if (rc == -ERR_LIMIT || rc == -ERR_ARG) {
+		(void)err_wrap(err, "arguments");
+		return err->msg;
 	}
 	if (rc == -ERR_FORMAT)
 		args_as_string(h, c);
@@ -418,13 +418,13 @@ static void refuse(errand_host *h, struct call *c, const char *message, const ch
 
 void call_enter(errand_host *h, struct call *c)
 {
+	struct err err = {0};
 	const char *why;
-	char room[64];
 
 	c->tool = tool_find(h, c->agent, c->tool_name.ptr, c->tool_name.len);
 	if (c->tool)
 		list_add(&c->tool->calls, &c->in_tool);
-	why = parse_args(h, c, room);
+	why = parse_args(h, c, &err);
 	if (why)
 		refuse(h, c, why, NULL, NULL);
 	else if (c->signal.raised)

@@ -71,7 +71,9 @@ void rpc_read(const char *text, size_t len, struct rpc_message *ret)
 	rc = js_parse(text, len, &ret->root, NULL);
 	if (rc < 0 && rc != -ERR_LOSSY) {
 		ret->root = NULL;
-		refuse(ret, RPC_NOT_JSON, "parse error: the line is not JSON");
+		refuse(ret, RPC_NOT_JSON,
+		       rc == -ERR_ARG ? "parse error: a key holds a NUL"
+				      : "parse error: the line is not JSON");
 		return;
 	}
 	if (js_type(ret->root) == JS_ARRAY) {

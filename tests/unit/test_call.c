@@ -393,6 +393,16 @@ TEST(not_lossless_comes_before_an_abort)
 		  "Error: tool execution arguments must be losslessly JSON-serializable");
 }
 
+TEST(a_nul_in_a_key_of_the_arguments_is_named)
+{
+	fresh_tool();
+	(void)begin("{\"n\":1,\"a\\u0000\":2}");
+	run();
+	CHECK_STR(result_text(),
+		  "Error: arguments: a key holds a NUL, which is not supported");
+	CHECK_INT(tool.entered, 0);
+}
+
 /* ---- leases of a body ---- */
 
 static errand_lease read_in_body(struct work *w)

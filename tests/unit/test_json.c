@@ -154,6 +154,17 @@ TEST(nesting_beyond_the_limit_is_refused_and_told)
 	free(deep);
 }
 
+TEST(a_nul_in_a_key_is_not_taken_and_told)
+{
+	static const char text[] = "{\"a\\u0000b\":1}", lossy[] = "[1e999,{\"\\u0000\":1}]";
+	struct err err;
+	struct js *j = NULL;
+
+	CHECK_INT(js_parse(text, strlen(text), &j, &err), -ERR_ARG);
+	CHECK_STR(err.msg, "a key holds a NUL, which is not supported");
+	CHECK_INT(js_parse(lossy, strlen(lossy), &j, &err), -ERR_ARG);
+}
+
 TEST(brackets_in_strings_are_not_nesting)
 {
 	char text[3000];

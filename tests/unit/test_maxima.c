@@ -252,7 +252,7 @@ TEST(arguments_and_messages_nest_so_deep)
 	nest(deep, 16);
 	(void)snprintf(args, sizeof(args), "{\"x\":%s}", deep);
 	CHECK_STR(call(core.alice, "task_list", args),
-		  "Error: arguments are nested deeper than 16 levels");
+		  "Error: arguments: nested deeper than 16 levels");
 	(void)snprintf(message_json, sizeof(message_json),
 		       "{\"role\":\"user\",\"content\":%s}", deep);
 	CHECK_INT(errand_insert(core.host, core.alice, ERRAND_NEXT_STEP, message_json,

@@ -65,6 +65,16 @@ TEST(what_is_not_json_is_a_parse_error)
 		  RPC_NOT_JSON);
 }
 
+TEST(a_nul_in_a_key_is_named)
+{
+	static const char text[] = "{\"jsonrpc\":\"2.0\",\"id\":7,\"\\u0000\":1}";
+
+	CHECK_INT(kind_of(text), RPC_INVALID);
+	CHECK_INT(msg.code, RPC_NOT_JSON);
+	CHECK_STR(msg.why, "parse error: a key holds a NUL");
+	rpc_release(&msg);
+}
+
 TEST(json_that_is_no_request_object_is_invalid)
 {
 	CHECK_INT(refusal("null"), RPC_NO_REQUEST);
