@@ -251,7 +251,7 @@ ERRAND_API void errand_host_free(errand_host *h);
  * else on this host: ids are those of the one that wrote it. What was on a lease is undelivered
  * again; a notice that was owed is sent in the first errand_run() by the mount that serves its
  * owner then. Agents come back without callbacks and unregistered: errand_agent_new() for that
- * session gives them these, under the old id (the newest first), and a notice on next-turn
+ * session gives them these, under the old id (the newest first), and a pending notice
  * wakes. @adopt is called for each task that lives or whose producer has a read(); @record is
  * its "task" fact. Fill in the producer (.size too, without start) and return 0; else a live one is settled
  * as failed, `lost: <message of @e>`. From inside it only [any] functions may be called. NULL
@@ -344,9 +344,11 @@ struct errand_agent_options {
 	int (*log)(void *ud, errand_agent a, uint64_t seq, const char *event_json,
 		   size_t len, errand_error *e);
 	/*
-	 * A turn is wanted: a notice is on next-turn and no turn is open (D8). Called from
-	 * errand_run(); open one now or later. NULL: this agent cannot be woken, its notices
-	 * wait on next-step (completionDelivery is "quiet" for it).
+	 * A turn is wanted: a notice is pending and no turn is open (D8). So when a task has ended,
+	 * when a turn has closed over a notice or a lease gave one back, when a user's message has
+	 * refilled a budget that was spent; not for what was there when the user aborted the last
+	 * turn. Called from errand_run(); open one now or later. NULL: this agent cannot be woken,
+	 * its notices wait on next-step (completionDelivery is "quiet" for it).
 	 */
 	void (*wake)(void *ud, errand_host *h, errand_agent a);
 	void *ud;
@@ -503,7 +505,7 @@ ERRAND_FN errand_step_end(errand_host *h, errand_agent a, int *ret_again,
  * [main] Logs turn/end {"turn","reason"}. @reason_json is {"kind":"completed"|"aborted"|
  * "blocked"|...}. ESTATE while a step is under way, and for "completed" while next-step holds
  * something: that is worth one more step (spec 7.7). Unless the turn was aborted, a notice
- * that is on next-turn by now wakes again, as long as the budget lasts (D8).
+ * that is pending by now wakes, as long as the budget lasts (D8).
  */
 ERRAND_FN errand_turn_close(errand_host *h, errand_agent a, const char *reason_json,
 			    size_t len, errand_error **ret_err);

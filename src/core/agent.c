@@ -179,9 +179,10 @@ static int agent_new(errand_host *h, const struct errand_agent_options *o,
 	a->destroy = o->destroy;
 	if (!(o->flags & ERRAND_AGENT_UNREGISTERED))
 		s->registered = a;
-	a->is_paid = a->is_restored; /* its wake may have got lost */
+	/* Its wake may have got lost. */
+	a->is_paid = a->is_restored && has_notice(&inbox_of(a, ERRAND_NEXT_TURN)->list);
 	if (a->is_restored)
-		agent_wake(h, a);
+		agent_ask_again(h, a);
 	a->is_restored = false;
 	journal_agent(h, a);
 	*ret = a->number;

@@ -230,6 +230,8 @@ static void tell_moved(errand_host *h, const struct agent *a, const struct list 
  */
 void inbox_give_back(errand_host *h, struct agent *a, struct list *messages)
 {
+	bool is_owed = has_notice(messages);
+
 	while (!list_is_empty(messages)) {
 		const struct message *m = list_entry(messages->next, struct message, node);
 		struct inbox *box = inbox_of(a, m->target);
@@ -247,4 +249,6 @@ void inbox_give_back(errand_host *h, struct agent *a, struct list *messages)
 		tell_moved(h, a, &run, at == &box->list ? NULL : at);
 		list_move(at, &run);
 	}
+	if (is_owed)
+		agent_ask_again(h, a);
 }

@@ -215,8 +215,7 @@ struct agent {
 	struct names pending;  /* ids of messages, also of claimed ones */
 	struct list holds;     /* claimed messages */
 	size_t live;           /* tasks that are running or stopping */
-	struct list
-		told; /* its ended tasks that it knows of, the one told first in front */
+	struct list told;      /* ended tasks that it knows of, first the one told first */
 	int64_t n_told;
 	struct event trim; /* drops what is too much of these */
 	uint64_t last_seq;
@@ -233,6 +232,7 @@ struct agent {
 	int64_t wakes;       /* since a user's message was delivered */
 	bool is_paid;        /* the next one is among them */
 	bool is_refused;     /* one that was wanted, for want of budget */
+	bool is_stopped;     /* its last turn was aborted, and nothing ended since */
 	int (*log)(void *ud, errand_agent a, uint64_t seq, const char *event_json,
 		   size_t len, errand_error *e);
 	void (*wake)(void *ud, errand_host *h, errand_agent a);
@@ -575,12 +575,15 @@ static inline struct inbox *inbox_of(struct agent *a, int target)
 /* ---- turn.c ---- */
 
 void agent_wake_init(struct agent *a);
-/* Call wake() in errand_run(), if a notice is on next-turn then and no turn is open. */
-void agent_wake(errand_host *h, struct agent *a);
-/* The same for a new notice: it is counted now. One that was asked for before is counted when
- * wake() is called again, if its budget lasts. */
+bool has_notice(const struct list *messages);
+/* Call wake() in errand_run(), if a notice is pending then, no turn is open, and the user has not
+ * stopped the last one since. It is counted now: for a new notice. */
 void agent_ask(errand_host *h, struct agent *a);
-bool agent_may_wake(const struct agent *a, int64_t max_wakes);
+/* The same for notices that no turn has taken, or not for good: counted when wake() is called,
+ * if its budget lasts. */
+void agent_ask_again(errand_host *h, struct agent *a);
+/* Does a new notice ask? If only the budget is short, it does when that is refilled. */
+bool agent_may_wake(struct agent *a, int64_t max_wakes);
 
 /* ---- log.c ---- */
 

@@ -81,7 +81,7 @@ static void refill(errand_host *h, struct agent *a)
 	a->wakes = 0;
 	journal_agent(h, a);
 	if (a->is_refused)
-		agent_wake(h, a);
+		agent_ask_again(h, a);
 }
 
 static void messages_read(errand_host *h, const struct hold *hd)

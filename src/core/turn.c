@@ -302,8 +302,8 @@ static int close_turn(errand_host *h, struct agent *a, const struct js *reason,
 	if (rc != 0)
 		return rc;
 	a->phase = TURN_NONE;
-	if (!js_string_is(kind, "aborted"))
-		agent_wake(h, a);
+	a->is_stopped = js_string_is(kind, "aborted");
+	agent_ask_again(h, a);
 	return 0;
 }
 
@@ -338,14 +338,20 @@ int errand_turn_close(errand_host *h, errand_agent agent, const char *reason_jso
 
 /* ---- wake (D8) ---- */
 
-static bool has_notice(const struct inbox *box)
+bool has_notice(const struct list *messages)
 {
-	list_each(node, &box->list)
+	list_each(node, messages)
 	{
 		if (list_entry(node, struct message, node)->is_notice)
 			return true;
 	}
 	return false;
+}
+
+static bool is_wanted(const struct agent *a)
+{
+	return !a->disposing && !a->is_stopped &&
+	       (has_notice(&a->inbox[0].list) || has_notice(&a->inbox[1].list));
 }
 
 /* The budget of the nearest mount. */
@@ -375,14 +381,13 @@ static void pay(errand_host *h, struct agent *a)
 static void wake_fire(errand_host *h, struct event *ev)
 {
 	struct agent *a = list_entry(ev, struct agent, waking);
-	bool is_wanted = !a->disposing && has_notice(inbox_of(a, ERRAND_NEXT_TURN));
-	bool was_paid = a->is_paid;
+	bool wanted = is_wanted(a), was_paid = a->is_paid;
 
-	if (is_wanted && a->phase != TURN_NONE)
+	if (wanted && a->phase != TURN_NONE)
 		return;
 	a->is_paid = false;
-	a->is_refused = is_wanted && !was_paid && a->wakes >= wakes_allowed(h, a);
-	if (!is_wanted || a->is_refused)
+	a->is_refused = wanted && !was_paid && a->wakes >= wakes_allowed(h, a);
+	if (!wanted || a->is_refused)
 		return;
 	if (!was_paid)
 		pay(h, a);
@@ -401,7 +406,7 @@ void agent_wake_init(struct agent *a)
 	list_init(&a->waking.node);
 }
 
-void agent_wake(errand_host *h, struct agent *a)
+void agent_ask_again(errand_host *h, struct agent *a)
 {
 	if (a->wake && list_is_empty(&a->waking.node))
 		event_queue(h, &a->waking);
@@ -411,15 +416,18 @@ void agent_ask(errand_host *h, struct agent *a)
 {
 	pay(h, a);
 	a->is_paid = true;
-	agent_wake(h, a);
+	agent_ask_again(h, a);
 }
 
-/* One turn is asked for at a time: what ends meanwhile goes along with it. But a turn that
- * closed may have queued the question with nothing to ask for. */
-bool agent_may_wake(const struct agent *a, int64_t max_wakes)
+/* One turn is asked for at a time: what ends meanwhile goes along with it. But the question
+ * may have been queued with nothing to ask for. */
+bool agent_may_wake(struct agent *a, int64_t max_wakes)
 {
-	bool is_asked = !list_is_empty(&a->waking.node) &&
-			has_notice(&a->inbox[ERRAND_NEXT_TURN - ERRAND_NEXT_STEP]);
+	bool is_asked = !list_is_empty(&a->waking.node) && is_wanted(a);
 
-	return a->wake && a->phase == TURN_NONE && !is_asked && a->wakes < max_wakes;
+	if (!a->wake || a->phase != TURN_NONE || is_asked)
+		return false;
+	a->is_stopped = false;
+	a->is_refused = a->wakes >= max_wakes;
+	return !a->is_refused;
 }

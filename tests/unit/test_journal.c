@@ -226,23 +226,51 @@ static void on_wake(void *ud, errand_host *h, errand_agent a)
 	logf_("wake;");
 }
 
-TEST(d8_a_wake_that_was_lost_is_made_good)
+static errand_agent new_carol(void)
 {
 	struct errand_agent_options o = {
 		.size = sizeof(o), .session = str("carol"), .wake = on_wake};
-	errand_agent carol = 0;
-	char *json;
+	errand_agent a = 0;
 
-	fresh_journal();
-	CHECK_INT(errand_agent_new(core.host, &o, &carol, NULL), 0);
-	end(start(carol, FINAL));
-	CHECK_STR(logged(), "wake;");
-	json = prefix(j.count);
+	CHECK_INT(errand_agent_new(core.host, &o, &a, NULL), 0);
+	return a;
+}
+
+/* The program dies; a new one takes the whole journal. */
+static void carol_comes_back(void)
+{
+	char *json = prefix(j.count);
+
 	bare(NULL);
 	CHECK_INT(restore(json), 0);
 	free(json);
-	CHECK_INT(errand_agent_new(core.host, &o, &carol, NULL), 0);
+	CHECK_INT(errand_mount(core.host, 0, NULL, 0, &core.mount, NULL), 0);
+	(void)new_carol();
 	run();
+}
+
+TEST(d8_a_wake_that_was_lost_is_made_good)
+{
+	errand_agent carol;
+
+	fresh_journal();
+	carol = new_carol();
+	end(start(carol, FINAL));
+	CHECK_STR(logged(), "wake;");
+	carol_comes_back();
+	CHECK_STR(logged(), "wake;");
+}
+
+TEST(d8_a_notice_of_a_turn_that_died_wakes)
+{
+	errand_agent carol;
+
+	fresh_journal();
+	carol = new_carol();
+	CHECK_INT(errand_turn_open(core.host, carol, NULL, NULL), 0);
+	end(start(carol, FINAL));
+	CHECK_STR(logged(), "");
+	carol_comes_back();
 	CHECK_STR(logged(), "wake;");
 }
 

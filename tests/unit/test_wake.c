@@ -193,6 +193,103 @@ TEST(d8_what_had_to_wait_for_the_users_word_is_asked_when_that_is_delivered)
 	CHECK_INT(session.wakes, 2);
 }
 
+TEST(d8_so_is_what_ended_after_the_turn_that_took_the_users_word)
+{
+	fresh_with("{\"maxConsecutiveWakes\":1}", true);
+	session.on_wake = turn;
+	(void)end_one();
+	session.on_wake = NULL;
+	turn_open();
+	say(ERRAND_NEXT_STEP, "u");
+	(void)claim(ERRAND_CLAIM_STEP);
+	CHECK_INT(try_close("completed"), 0);
+	(void)end_one(); /* the budget is spent */
+	CHECK_INT(session.wakes, 1);
+	CHECK_INT(errand_lease_commit(core.host, core.lease), 0);
+	run();
+	CHECK_INT(session.wakes, 2);
+}
+
+/* The end of a task lies on next-step, and no turn is open. */
+static void park_one(const char *reason)
+{
+	turn_open();
+	(void)end_one();
+	CHECK_INT(try_close(reason), 0);
+	run();
+}
+
+TEST(d8_a_turn_that_was_blocked_with_a_notice_on_next_step_is_asked_for_again)
+{
+	fresh_with("{\"maxConsecutiveWakes\":1}", true);
+	park_one("blocked");
+	CHECK_INT(session.wakes, 1);
+	CHECK_INT(times(inbox(core.alice), "\"target\":\"next-step\""), 1);
+	session.on_wake = turn;
+	(void)end_one(); /* and its wake is paid for */
+	CHECK_INT(session.wakes, 1);
+}
+
+TEST(d8_a_notice_that_comes_back_after_the_turn_wakes)
+{
+	fresh_waking();
+	turn_open();
+	(void)end_one();
+	CHECK_STR(claim(ERRAND_CLAIM_STEP), "m1");
+	CHECK_INT(try_close("completed"), 0);
+	run();
+	CHECK_STR(logged(), "");
+	CHECK_INT(errand_lease_return(core.host, core.lease), 0);
+	run();
+	CHECK_STR(logged(), "wake;");
+	turn();
+	CHECK_STR(inbox(core.alice), "[]");
+}
+
+TEST(d8_what_comes_back_to_a_quiet_agent_does_not)
+{
+	fresh_with("{\"completionDelivery\":\"quiet\"}", true);
+	(void)end_one();
+	CHECK_STR(claim(ERRAND_CLAIM_NOTICES), "m1");
+	CHECK_INT(errand_lease_return(core.host, core.lease), 0);
+	run();
+	CHECK_STR(logged(), "");
+}
+
+TEST(d8_nor_a_prompt_that_comes_back)
+{
+	fresh_waking();
+	say(ERRAND_NEXT_TURN, "p");
+	(void)claim(ERRAND_CLAIM_TURN);
+	CHECK_INT(errand_lease_return(core.host, core.lease), 0);
+	run();
+	CHECK_STR(logged(), "");
+}
+
+TEST(d8_whom_the_user_has_stopped_only_another_end_wakes)
+{
+	fresh_waking();
+	park_one("aborted");
+	CHECK_STR(claim(ERRAND_CLAIM_NOTICES), "m1");
+	CHECK_INT(errand_lease_return(core.host, core.lease), 0);
+	run();
+	CHECK_STR(logged(), "");
+	(void)end_one();
+	CHECK_STR(logged(), "wake;");
+}
+
+TEST(d8_a_turn_that_is_asked_for_is_not_when_the_user_stops_the_next)
+{
+	fresh_waking();
+	turn_open();
+	(void)end_one();
+	CHECK_INT(try_close("blocked"), 0);
+	turn_open();
+	CHECK_INT(try_close("aborted"), 0);
+	run();
+	CHECK_STR(logged(), "");
+}
+
 TEST(d8_nor_does_a_user_message_that_was_not_delivered)
 {
 	fresh_with("{\"maxConsecutiveWakes\":1}", true);
