@@ -3,8 +3,10 @@
  * core_bench.c - what the core alone costs: one thread, no I/O, CPU time.
  *
  * core_bench [TASKS]: TASKS (200000) tasks are started, settled and their notices claimed,
- * with 10,000 and with 100,000 others alive; calls go through the whole pipeline; fit() cuts
- * 10 kB; what 50 TASKS leave resident, and what a settled record costs. One line each.
+ * with 10,000 and with 100,000 others alive; a settlement alone, by what else lives and by its
+ * own waiters; an owner's list and notices, by the tasks of others; calls go through the whole
+ * pipeline; fit() cuts 10 kB; what 50 TASKS leave resident, and what a settled record costs. One
+ * line each.
  */
 #include <malloc.h>
 #include <stdio.h>
@@ -68,7 +70,7 @@ static int on_result(void *ud, errand_host *h, errand_call c, errand_lease l,
 	return ERRAND_DELIVERED;
 }
 
-static errand_task start(errand_host *h, errand_agent owner)
+static errand_task start(errand_host *h, errand_agent owner, errand_text **ret_id)
 {
 	struct errand_task_spec s = {.size = sizeof(s),
 				     .kind = str("bash"),
@@ -79,7 +81,7 @@ static errand_task start(errand_host *h, errand_agent owner)
 						  .cancel = work_cancel}};
 	errand_task t = 0;
 
-	must(errand_task_start(h, &s, &t, NULL, NULL));
+	must(errand_task_start(h, &s, &t, ret_id, NULL));
 	return t;
 }
 
@@ -112,7 +114,7 @@ static errand_host *host_with(const char *config, int live, errand_agent *ret_ag
 	other = agent(h, "other");
 	*ret_agent = agent(h, "a");
 	for (int i = 0; i < live; i++)
-		(void)start(h, other);
+		(void)start(h, other, NULL);
 	run(h);
 	return h;
 }
@@ -126,7 +128,7 @@ static errand_host *host(int live, errand_agent *ret_agent)
 static void do_tasks(errand_host *h, errand_agent a, long count)
 {
 	for (long i = 0; i < count; i++) {
-		errand_task t = start(h, a);
+		errand_task t = start(h, a, NULL);
 		errand_text *json = NULL;
 		errand_lease l = 0;
 
@@ -149,6 +151,107 @@ static void bench_tasks(int live, int count)
 	printf("start+settle+claim, %6d live: %8.0f tasks/s\n", live, count / (now() - t0));
 	errand_host_free(h);
 }
+
+/* ---- what a settlement, a list and a claim depend on ---- */
+
+static void on_waited(void *ud, errand_host *h, errand_lease l, const char *snapshot_json,
+		      size_t len, const errand_error *e)
+{
+	(void)ud;
+	(void)snapshot_json;
+	(void)len;
+	if (e)
+		must(ERRAND_ECALLBACK);
+	must(errand_lease_commit(h, l));
+}
+
+static errand_task start_awaited(errand_host *h, errand_agent owner, int waiters)
+{
+	errand_text *id = NULL;
+	errand_task t = start(h, owner, &id);
+
+	for (int i = 0; i < waiters; i++)
+		must(errand_wait(h, errand_text_data(id, NULL), ERRAND_NUL, owner, "600000",
+				 6, 0, on_waited, NULL, NULL, NULL));
+	errand_text_free(id);
+	return t;
+}
+
+/* One at a time, each with so many @waiters, while @live others go on that one waits for each. */
+static void bench_settle(int live, int waiters)
+{
+	enum {
+		COUNT = 2000
+	};
+	static errand_task tasks[COUNT];
+	errand_agent a, b;
+	errand_host *h = host(0, &a);
+	double t0;
+
+	b = agent(h, "b");
+	for (int i = 0; i < live; i++)
+		(void)start_awaited(h, b, 1);
+	for (int i = 0; i < COUNT; i++)
+		tasks[i] = start_awaited(h, a, waiters);
+	run(h);
+	t0 = now();
+	for (int i = 0; i < COUNT; i++) {
+		must(errand_settle(h, tasks[i], ERRAND_COMPLETED, "exit code: 0",
+				   ERRAND_NUL, NULL, 0));
+		run(h);
+	}
+	printf("settle, %6d live, %3d waiters:  %8.2f us\n", live, waiters,
+	       (now() - t0) / COUNT * 1e6);
+	errand_host_free(h);
+}
+
+static double time_of_list(errand_host *h, errand_agent a, int count)
+{
+	double t0 = now();
+
+	for (int i = 0; i < count; i++) {
+		errand_text *json = NULL;
+
+		must(errand_list(h, a, &json, NULL));
+		errand_text_free(json);
+	}
+	return (now() - t0) / count * 1e6;
+}
+
+/* All are claimed and given back: what a reply does that gets lost. */
+static double time_of_claim(errand_host *h, errand_agent a, int count)
+{
+	double t0 = now();
+
+	for (int i = 0; i < count; i++) {
+		errand_text *json = NULL;
+		errand_lease l = 0;
+
+		must(errand_claim(h, a, ERRAND_CLAIM_NOTICES, 0, &l, &json, NULL));
+		errand_text_free(json);
+		must(errand_lease_return(h, l));
+	}
+	return (now() - t0) / count * 1e6;
+}
+
+/* Ten tasks of one owner's have ended, ten live; @others are another's. */
+static void bench_owner(int others)
+{
+	errand_agent a;
+	errand_host *h = host(others, &a);
+
+	for (int i = 0; i < 10; i++) {
+		must(errand_settle(h, start(h, a, NULL), ERRAND_COMPLETED, "exit code: 0",
+				   ERRAND_NUL, NULL, 0));
+		(void)start(h, a, NULL);
+	}
+	run(h);
+	printf("of 20 tasks, %6d of others:  list %8.2f us, notices %8.2f us\n", others,
+	       time_of_list(h, a, 2000), time_of_claim(h, a, 2000));
+	errand_host_free(h);
+}
+
+/* ---- calls ---- */
 
 static void say_next(void *ud, errand_host *h, errand_frame f,
 		     const struct errand_frame_view *v)
@@ -198,7 +301,7 @@ static void bench_calls(int count, int has_listeners)
 
 	if (has_listeners)
 		add_six_listeners(h);
-	(void)start(h, a);
+	(void)start(h, a, NULL);
 	t0 = now();
 	for (int i = 0; i < count; i++) {
 		must(errand_call_new(h, &o, NULL, NULL));
@@ -274,6 +377,12 @@ int main(int argc, char **argv)
 
 	bench_tasks(10000, count);
 	bench_tasks(100000, count);
+	for (int live = 1000; live <= 100000; live *= 10)
+		bench_settle(live, 1);
+	for (int waiters = 0; waiters <= 100; waiters = waiters ? waiters * 10 : 1)
+		bench_settle(10000, waiters);
+	for (int others = 10; others <= 100000; others *= 100)
+		bench_owner(others);
 	bench_calls(count / 4, 0);
 	bench_calls(count / 4, 1);
 	bench_fit(count);
