@@ -87,18 +87,20 @@ void table_head(const char *const names[COLUMNS])
 
 static bool is_met(const struct row *r, const struct aim *a)
 {
-	double bound = a->of == ERRAND ? a->bound : a->bound * r->cell[a->of];
+	double bound = a->of == a->on ? a->bound : a->bound * r->cell[a->of];
 
-	return a->is_least ? r->cell[ERRAND] >= bound : r->cell[ERRAND] <= bound;
+	return a->is_least ? r->cell[a->on] >= bound : r->cell[a->on] <= bound;
 }
 
 static void put_aim(const struct row *r, const struct aim *a)
 {
-	static const char *const of[COLUMNS] = {"", " floor", " tsp", " other"};
+	static const char *const names[COLUMNS] = {" errand", " daemon", " floor", " tsp",
+						   " other"};
 
 	if (a->bound <= 0 || isnan(r->cell[a->of]))
 		return;
-	printf("   %s %g%s: %s", a->is_least ? ">=" : "<=", a->bound, of[a->of],
+	printf("  %s %s %g%s: %s", a->on == ERRAND ? "" : names[a->on],
+	       a->is_least ? ">=" : "<=", a->bound, a->of == a->on ? "" : names[a->of],
 	       is_met(r, a) ? "yes" : "NO");
 }
 
@@ -155,6 +157,35 @@ int64_t cpu_ns(pid_t pid)
 	if (!read_proc(pid, "schedstat", text, sizeof(text)))
 		die("/proc/%d/schedstat cannot be read", (int)pid);
 	return strtoll(text, NULL, 10);
+}
+
+static int64_t sleeps_of_thread(pid_t pid, const char *thread)
+{
+	static const char key[] = "\nvoluntary_ctxt_switches:";
+	char name[64], text[4096];
+	const char *at;
+
+	(void)snprintf(name, sizeof(name), "task/%.32s/status", thread);
+	(void)read_proc(pid, name, text, sizeof(text));
+	at = strstr(text, key);
+	return at ? strtoll(at + strlen(key), NULL, 10) : 0;
+}
+
+int64_t sleeps_of(pid_t pid)
+{
+	char path[64];
+	const struct dirent *e;
+	int64_t sum = 0;
+	DIR *dir;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	dir = opendir(path);
+	if (!dir)
+		die("%s cannot be read", path);
+	while ((e = readdir(dir)))
+		sum += *e->d_name == '.' ? 0 : sleeps_of_thread(pid, e->d_name);
+	(void)closedir(dir);
+	return sum;
 }
 
 /* State and parent: what follows the name, which may hold anything but a second line. */

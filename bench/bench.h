@@ -15,7 +15,8 @@
 
 /* The columns. Of a peer that is not installed, every cell is empty. */
 enum column {
-	ERRAND,
+	ERRAND, /* by itself */
+	DAEMON, /* errand through its daemon */
 	FLOOR, /* floor_server.c: no promise kept, nothing faster behind the same protocol */
 	TSP,   /* task-spooler */
 	OTHER, /* $ERRAND_BENCH_PEER */
@@ -37,11 +38,12 @@ void samples_add(struct samples *s, int64_t ns);
 /* NAN if there is none. */
 double samples_ms(struct samples *s, int percent);
 
-/* What errand's cell should be: @bound, or @bound times the cell of @of (ERRAND: absolute). */
+/* What the cell @on should be: @bound, or, if @of is another one, @bound times that. */
 struct aim {
 	enum column of;
 	bool is_least; /* else: at most */
 	double bound;
+	enum column on;
 };
 
 #define AIMS 2
@@ -55,7 +57,7 @@ struct row {
 
 #define NO_CELLS                                                                           \
 	{                                                                                  \
-		NAN, NAN, NAN, NAN                                                         \
+		NAN, NAN, NAN, NAN, NAN                                                    \
 	}
 
 void table_head(const char *const names[COLUMNS]);
@@ -67,6 +69,8 @@ void table_row(const struct row *r);
 double kib_of(pid_t pid, const char *key);
 /* On the processor so far. */
 int64_t cpu_ns(pid_t pid);
+/* How often its threads have slept so far. */
+int64_t sleeps_of(pid_t pid);
 /* False: gone, or a zombie. */
 bool is_alive(pid_t pid);
 /* Its children; returns how many, at most @max. */

@@ -16,6 +16,10 @@ struct bench {
  * not NULL. @setting: a variable for it alone; NULL: none. */
 struct peer *errand_server(const struct bench *b, const char *setting, const char *value,
 			   char ret_state[4096]);
+/* A client of the daemon of @state, which is started if there is none. */
+struct peer *errand_client(const struct bench *b, const char *state);
+/* The path of a state folder that nobody uses yet. */
+void fresh_state(const struct bench *b, char ret[4096]);
 
 /* A shell command for work.c; until the next call. */
 const char *work_command(const struct bench *b, const char *format, ...)
@@ -35,3 +39,9 @@ void measure_lines(struct bench *b);
 void measure_finished(struct bench *b);
 void measure_tree(struct bench *b);
 void measure_memory(struct bench *b);
+
+/* daemon.c */
+void measure_idle(struct bench *b);
+void measure_ls(struct bench *b);
+void measure_recovery(struct bench *b);
+void measure_crowd(struct bench *b);

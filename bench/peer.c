@@ -385,6 +385,20 @@ void peer_wait_ok(struct peer *p, int task)
 		die("a task has not ended well: %.500s", text);
 }
 
+void peer_ask_end(struct peer *p, int task)
+{
+	(void)ask_output(p, task, true);
+}
+
+void peer_take_end_ok(struct peer *p)
+{
+	int id;
+	const char *text = answer(p, &id);
+
+	if (!strstr(text, ended_well))
+		die("a task has not ended well: %.500s", text);
+}
+
 const char *peer_read(struct peer *p, int task)
 {
 	return p->is_tsp ? NULL : answer_to(p, ask_output(p, task, false));

@@ -26,6 +26,9 @@ int peer_start(struct peer *p, const char *command);
 const char *peer_wait(struct peer *p, int task);
 /* Dies unless the task has ended with exit code 0. */
 void peer_wait_ok(struct peer *p, int task);
+/* Of an MCP server: ask as peer_wait_ok() does, and leave the answer for peer_take_end_ok(). */
+void peer_ask_end(struct peer *p, int task);
+void peer_take_end_ok(struct peer *p);
 /* Without waiting. NULL: it cannot. */
 const char *peer_read(struct peer *p, int task);
 void peer_kill(struct peer *p, int task);

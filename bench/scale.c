@@ -46,7 +46,7 @@ static void put_growth(const char *name, struct samples *few, struct samples *ma
 			.unit = "times",
 			.digits = 2,
 			.cell = NO_CELLS,
-			.aims = {{ERRAND, false, bound}}};
+			.aims = {{ERRAND, false, bound, ERRAND}}};
 
 	r.cell[ERRAND] = samples_ms(many, 50) / samples_ms(few, 50);
 	table_row(&r);
@@ -133,12 +133,12 @@ void measure_tree(struct bench *b)
 	struct row left = {.name = "killed tree of 50, left",
 			   .unit = "",
 			   .cell = NO_CELLS,
-			   .aims = {{ERRAND, false, 0.5}}};
+			   .aims = {{ERRAND, false, 0.5, ERRAND}}};
 	struct row time = {.name = "  the kill's reply, p50",
 			   .unit = "ms",
 			   .digits = 3,
 			   .cell = NO_CELLS,
-			   .aims = {{ERRAND, false, 6}}};
+			   .aims = {{ERRAND, false, 6, ERRAND}}};
 
 	for (int i = 0; i < COLUMNS; i++) {
 		if (!b->peers[i])
@@ -179,7 +179,7 @@ static void put_memory(const struct peer *p, int count, double host_before)
 
 	(void)snprintf(name, sizeof(name), "%d live tasks: one shim, private dirty", count);
 	r.cell[ERRAND] = private / count;
-	r.aims[0] = (struct aim){ERRAND, false, 100};
+	r.aims[0] = (struct aim){ERRAND, false, 100, ERRAND};
 	table_row(&r);
 	(void)snprintf(name, sizeof(name), "  the host's growth for each");
 	r.cell[ERRAND] = host / count;
@@ -187,7 +187,7 @@ static void put_memory(const struct peer *p, int count, double host_before)
 	table_row(&r);
 	(void)snprintf(name, sizeof(name), "  all in, for each");
 	r.cell[ERRAND] = (kib_of_shims(p, "Pss:", count) + host) / count;
-	r.aims[0] = (struct aim){ERRAND, false, 250};
+	r.aims[0] = (struct aim){ERRAND, false, 250, ERRAND};
 	table_row(&r);
 }
 

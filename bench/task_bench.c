@@ -3,10 +3,10 @@
  * task_bench.c - tasks as processes: how fast, how much of them, what they cost.
  *
  * task_bench ERRAND FOLDER [NAME ...]: measures everything, or what begins with a NAME, with
- * all files under FOLDER (empty, and on the file system that counts). Errand stands beside a
- * floor (floor_server.c) and, where they are installed, beside task-spooler and the command
- * in $ERRAND_BENCH_PEER: an MCP server on its stdin and stdout that has the tools bash,
- * task_output and task_kill.
+ * all files under FOLDER (empty, and on the file system that counts). Errand stands beside
+ * itself with a daemon, a floor (floor_server.c) and, where they are installed, task-spooler
+ * and the command in $ERRAND_BENCH_PEER: an MCP server on its stdin and stdout that has the
+ * tools bash, task_output and task_kill.
  */
 #include <signal.h>
 #include <stdarg.h>
@@ -19,24 +19,46 @@ static const struct {
 	const char *name;
 	void (*run)(struct bench *b);
 } measurements[] = {
-	{"start", measure_starts},      {"exit", measure_exits},
-	{"read", measure_reads},        {"throughput", measure_throughput},
-	{"flood", measure_flood},       {"lines", measure_lines},
-	{"finished", measure_finished}, {"tree", measure_tree},
+	{"start", measure_starts},
+	{"exit", measure_exits},
+	{"read", measure_reads},
+	{"throughput", measure_throughput},
+	{"flood", measure_flood},
+	{"lines", measure_lines},
+	{"finished", measure_finished},
+	{"tree", measure_tree},
 	{"memory", measure_memory},
+	{"idle", measure_idle},
+	{"ls", measure_ls},
+	{"recovery", measure_recovery},
+	{"crowd", measure_crowd},
 };
 
 #define MEASUREMENTS (sizeof(measurements) / sizeof(measurements[0]))
+
+void fresh_state(const struct bench *b, char ret[4096])
+{
+	static int n_states;
+
+	(void)snprintf(ret, 4096, "%s/state-%d", b->folder, ++n_states);
+}
+
+struct peer *errand_client(const struct bench *b, const char *state)
+{
+	char *argv[] = {b->errand, (char[]){"mcp"}, NULL};
+
+	(void)setenv("ERRAND_STATE", state, 1);
+	return peer_mcp(argv);
+}
 
 struct peer *errand_server(const struct bench *b, const char *setting, const char *value,
 			   char ret_state[4096])
 {
 	char *argv[] = {b->errand, (char[]){"mcp"}, (char[]){"--embedded"}, NULL};
-	static int n_servers;
 	char state[4096];
 	struct peer *p;
 
-	(void)snprintf(state, sizeof(state), "%s/state-%d", b->folder, ++n_servers);
+	fresh_state(b, state);
 	(void)setenv("ERRAND_STATE", state, 1);
 	if (setting)
 		(void)setenv(setting, value, 1);
@@ -62,7 +84,7 @@ const char *work_command(const struct bench *b, const char *format, ...)
 
 static void open_peers(struct bench *b)
 {
-	char folder[4096], command[4200];
+	char folder[4096], state[4096], command[4200];
 	char *floor_argv[] = {b->floor_server, folder, NULL};
 	char *other_argv[] = {(char[]){"sh"}, (char[]){"-c"}, command, NULL};
 	const char *other = getenv("ERRAND_BENCH_PEER");
@@ -71,6 +93,8 @@ static void open_peers(struct bench *b)
 	if (mkdir(folder, 0700) != 0)
 		die("cannot make %s", folder);
 	b->peers[ERRAND] = errand_server(b, NULL, NULL, NULL);
+	fresh_state(b, state);
+	b->peers[DAEMON] = errand_client(b, state);
 	b->peers[FLOOR] = peer_mcp(floor_argv);
 	b->peers[TSP] = peer_tsp(b->folder);
 	(void)snprintf(command, sizeof(command), "exec %s", other ? other : "");
@@ -111,13 +135,16 @@ static void open_bench(struct bench *b, char **args)
 	b->floor_server = beside(self, "floor_server");
 	(void)snprintf(b->note, sizeof(b->note), "%s/note", b->folder);
 	(void)signal(SIGPIPE, SIG_IGN);
+	/* What a daemon does without a client, also if this ends early. */
+	(void)setenv("ERRAND_DAEMON_IDLE_S", "1", 1);
+	(void)setenv("ERRAND_SESSIONS_GRACE_S", "5", 1);
 	open_peers(b);
 }
 
 int main(int argc, char **argv)
 {
 	static struct bench b;
-	const char *names[COLUMNS] = {"errand", "floor"};
+	const char *names[COLUMNS] = {"errand", "daemon", "floor"};
 
 	if (argc < 3)
 		die("usage: task_bench ERRAND FOLDER [NAME ...]");

@@ -134,16 +134,16 @@ void measure_flood(struct bench *b)
 			   .unit = "s",
 			   .digits = 3,
 			   .cell = NO_CELLS,
-			   .aims = {{FLOOR, false, 1.25}}};
+			   .aims = {{FLOOR, false, 1.25, ERRAND}}};
 	struct row cpu = {.name = "  its reader's processor time",
 			  .unit = "s",
 			  .digits = 3,
 			  .cell = NO_CELLS,
-			  .aims = {{FLOOR, false, 1.25}}};
+			  .aims = {{FLOOR, false, 1.25, ERRAND}}};
 	struct row growth = {.name = "  the host's growth",
 			     .unit = "KiB",
 			     .cell = NO_CELLS,
-			     .aims = {{ERRAND, false, 1024}}};
+			     .aims = {{ERRAND, false, 1024, ERRAND}}};
 	struct note *note = note_map(b->note);
 	struct cost plain, ours;
 
@@ -234,7 +234,7 @@ void measure_lines(struct bench *b)
 			.unit = "s",
 			.digits = 3,
 			.cell = NO_CELLS,
-			.aims = {{FLOOR, false, 3}}};
+			.aims = {{FLOOR, false, 3, ERRAND}}};
 	struct peer *p = errand_server(b, "ERRAND_BASH_OUTPUT_LIMIT", "0", NULL);
 
 	r.cell[FLOOR] = read_lines(b, b->peers[FLOOR]);

@@ -7,9 +7,11 @@
  *	flood N NOTE	N bytes of lines; ends when it is told to
  *	tree NOTE	50 processes: every fifth in a session of its own, every tenth an orphan
  *	copy FILE	pipe, read, write, and nothing else: what a flood costs at least
+ *	gate FILE	ends when nobody has FILE locked
  */
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -124,6 +126,14 @@ static int copy(char **args)
 	return 0;
 }
 
+/* Until whoever has it locked lets go. */
+static int gate(char **args)
+{
+	int fd = open(args[0], O_RDONLY | O_CLOEXEC);
+
+	return fd >= 0 && flock(fd, LOCK_SH) == 0 ? 0 : 1;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -132,11 +142,11 @@ int main(int argc, char **argv)
 		int (*run)(char **args);
 	} works[] = {
 		{"stamp", 1, stamp}, {"lines", 1, lines}, {"flood", 2, flood},
-		{"tree", 1, tree},   {"copy", 1, copy},
+		{"tree", 1, tree},   {"copy", 1, copy},   {"gate", 1, gate},
 	};
 
 	for (size_t i = 0; i < sizeof(works) / sizeof(works[0]); i++)
 		if (argc == works[i].n_args + 2 && strcmp(argv[1], works[i].name) == 0)
 			return works[i].run(argv + 2);
-	die("usage: work stamp|lines|flood|tree|copy ...");
+	die("usage: work stamp|lines|flood|tree|copy|gate ...");
 }
