@@ -119,9 +119,14 @@ struct scan {
 	bool failed; /* there was no memory to look further */
 };
 
+static bool is_space(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
 static void skip_space(struct scan *s)
 {
-	while (s->p < s->end && memchr(" \t\r\n", *s->p, 4))
+	while (s->p < s->end && is_space(*s->p))
 		s->p++;
 }
 
@@ -136,7 +141,7 @@ static void skip_string(struct scan *s)
 
 static bool ends_scalar(char c)
 {
-	return memchr(",]}: \t\r\n", c, 8) != NULL;
+	return c == ',' || c == ']' || c == '}' || c == ':' || is_space(c);
 }
 
 static void skip_scalar(struct scan *s)
@@ -203,23 +208,23 @@ static bool spells(struct js_span s, const char *key)
 	return p == end && !*key;
 }
 
-struct js_span js_member(struct js_span object, const char *key)
+void js_members(struct js_span object, const char *const *keys, struct js_span *ret,
+		size_t n)
 {
 	struct scan s = {.p = object.ptr,
 			 .end = object.ptr ? object.ptr + object.len : NULL};
-	struct js_span found = {NULL, 0}, name;
+	struct js_span name;
 	const char *start;
 
-	if (!object.ptr)
-		return found;
+	memset(ret, 0, n * sizeof(*ret));
 	skip_space(&s);
 	if (s.p >= s.end || *s.p != '{')
-		return found;
+		return;
 	s.p++;
 	for (;;) {
 		skip_space(&s);
 		if (s.p >= s.end || *s.p != '"')
-			return found;
+			return;
 		name.ptr = s.p;
 		skip_string(&s);
 		name.len = (size_t)(s.p - name.ptr);
@@ -229,14 +234,23 @@ struct js_span js_member(struct js_span object, const char *key)
 		start = s.p;
 		skip_value(&s);
 		if (s.p > s.end)
-			return found;
-		if (spells(name, key))
-			found = (struct js_span){start, (size_t)(s.p - start)};
+			return;
+		for (size_t i = 0; i < n; i++)
+			if (spells(name, keys[i]))
+				ret[i] = (struct js_span){start, (size_t)(s.p - start)};
 		skip_space(&s);
 		if (s.p >= s.end || *s.p != ',')
-			return found;
+			return;
 		s.p++;
 	}
+}
+
+struct js_span js_member(struct js_span object, const char *key)
+{
+	struct js_span found;
+
+	js_members(object, &key, &found, 1);
+	return found;
 }
 
 void js_each(struct js_span array, void (*fn)(void *ud, struct js_span element), void *ud)

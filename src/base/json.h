@@ -69,6 +69,9 @@ struct js_span {
 /* The text of member @key of the object @object, whitespace trimmed; the last of equal keys.
  * @object must have been parsed without -ERR_FORMAT. */
 struct js_span js_member(struct js_span object, const char *key);
+/* Those of @n keys, found in one pass. */
+void js_members(struct js_span object, const char *const *keys, struct js_span *ret,
+		size_t n);
 /* Call @fn for the text of each element of the array @array, which js_parse() has passed. */
 void js_each(struct js_span array, void (*fn)(void *ud, struct js_span element), void *ud);
 /* True if @inner lies in @text and every overflowing number of @text lies in @inner. */

@@ -242,7 +242,8 @@ static void refuse_unknown(struct call *c, struct js_span error)
 static int on_result(void *ud, errand_host *h, errand_call id, errand_lease l,
 		     const char *json, size_t len)
 {
-	struct js_span all = {json, len};
+	static const char *const keys[] = {"content", "value", "error", "isError"};
+	struct js_span all = {json, len}, parts[4];
 	struct mcp_server *s = ud;
 	struct call *c = map_get(&s->calls, id);
 	struct outcome o = {0};
@@ -250,10 +251,11 @@ static int on_result(void *ud, errand_host *h, errand_call id, errand_lease l,
 	(void)h;
 	if (!c)
 		return ERRAND_LOST;
-	o.content = js_member(all, "content");
-	o.value = js_member(all, "value");
-	o.error = js_member(all, "error");
-	o.is_error = span_is(js_member(all, "isError"), "true");
+	js_members(all, keys, parts, 4);
+	o.content = parts[0];
+	o.value = parts[1];
+	o.error = parts[2];
+	o.is_error = span_is(parts[3], "true");
 	c->lease = l;
 	if (span_is(js_member(o.error, "code"), "\"UNKNOWN_TOOL\"")) {
 		refuse_unknown(c, o.error);

@@ -91,16 +91,15 @@ static void put_public(struct buf *out, struct js_span snapshot)
 {
 	static const char *const keys[] = {"id",     "kind",      "label",     "status",
 					   "detail", "startedAt", "finishedAt"};
-	char before = '{';
+	struct js_span members[sizeof(keys) / sizeof(keys[0])];
 
+	js_members(snapshot, keys, members, sizeof(keys) / sizeof(keys[0]));
+	buf_addc(out, '{');
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-		struct js_span member = js_member(snapshot, keys[i]);
-
-		if (!member.ptr)
+		if (!members[i].ptr)
 			continue;
-		buf_addf(out, "%c\"%s\":", before, keys[i]);
-		buf_add(out, member.ptr, member.len);
-		before = ',';
+		js_put_key(out, keys[i]);
+		buf_add(out, members[i].ptr, members[i].len);
 	}
 	buf_addc(out, '}');
 }

@@ -312,6 +312,20 @@ TEST(a_member_is_given_with_its_exact_spelling)
 	CHECK_STR(member("{}", "id"), "(none)");
 }
 
+TEST(members_are_found_in_one_pass)
+{
+	static const char *const keys[] = {"b", "none", "a"};
+	const char *o = "{\"a\":1, \"b\" : [2] ,\"\\u0061\":3}";
+	struct js_span found[3];
+
+	js_members((struct js_span){o, strlen(o)}, keys, found, 3);
+	CHECK(found[0].len == 3 && memcmp(found[0].ptr, "[2]", 3) == 0);
+	CHECK(!found[1].ptr);
+	CHECK(found[2].len == 1 && *found[2].ptr == '3');
+	js_members((struct js_span){NULL, 0}, keys, found, 3);
+	CHECK(!found[0].ptr && !found[1].ptr && !found[2].ptr);
+}
+
 TEST(a_key_may_be_spelled_with_escapes)
 {
 	CHECK_STR(member("{\"\\u0069d\":7}", "id"), "7");
