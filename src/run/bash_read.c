@@ -133,9 +133,7 @@ static void begin_cleanly(struct window *w)
 static int open_window(const struct bash_task *t, uint64_t from, uint64_t limit,
 		       struct window *w, struct err *err)
 {
-	/* In this order: what comes meanwhile must not look lost. */
-	uint64_t end = run_log_end(t->run), kept = run_log_kept_end(t->run);
-	uint64_t most = limit * WINDOW_PER_LIMIT;
+	uint64_t kept, end = run_log_ends(t->run, &kept), most = limit * WINDOW_PER_LIMIT;
 	int rc;
 
 	if (most < WINDOW_MIN)

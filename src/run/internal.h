@@ -57,7 +57,10 @@ struct run_task {
 	int64_t due_ms; /* its shim must have begun to end it by then; INT64_MAX: nothing is due */
 
 	uint64_t log_head;
-	uint64_t log_known;     /* where the log has been seen to end */
+	uint64_t log_known;     /* where the log has been seen to end, */
+	uint64_t log_kept;      /* and what is there of it */
+	bool is_log_closed;     /* nobody writes to it any more, */
+	bool is_log_final;      /* and these two were looked at since */
 	uint64_t seen, dropped; /* of an ended task */
 	char *log_path;
 

@@ -11,22 +11,32 @@ static struct logfile files_of(const struct run_task *t)
 	return (struct logfile){t->run->tasks_fd, t->uid, t->log_head};
 }
 
-uint64_t run_log_kept_end(const struct run_task *t)
+static void look_at_end(struct run_task *t)
 {
 	struct logfile l = files_of(t);
+	uint64_t end = t->phase == RUN_PLANNED ? 0 : logfile_kept_end(&l);
 
-	return t->phase == RUN_PLANNED ? 0 : logfile_kept_end(&l);
-}
-
-uint64_t run_log_end(struct run_task *t)
-{
-	uint64_t end = run_log_kept_end(t);
-
+	t->log_kept = end;
 	if (t->phase == RUN_ENDED && t->seen > end)
 		end = t->seen;
 	if (end > t->log_known)
 		t->log_known = end;
+	t->is_log_final = t->phase == RUN_ENDED && t->is_log_closed;
+}
+
+uint64_t run_log_ends(struct run_task *t, uint64_t *ret_kept)
+{
+	if (!t->is_log_final)
+		look_at_end(t);
+	*ret_kept = t->log_kept;
 	return t->log_known;
+}
+
+uint64_t run_log_end(struct run_task *t)
+{
+	uint64_t kept;
+
+	return run_log_ends(t, &kept);
 }
 
 int run_log_read(struct run_task *t, uint64_t from, size_t max, struct buf *out,

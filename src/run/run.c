@@ -220,6 +220,8 @@ void run_settle_record(struct run_task *t, const struct proto_record *record)
 	memcpy(end.why, record->why, sizeof(end.why));
 	/* A shim that stays with what is left still takes requests. */
 	if (!(record->flags & (PROTO_ATTACHED_LEFT | PROTO_NOT_PROVED | PROTO_OTHERS_LEFT)))
+		t->is_log_closed = true;
+	if (t->is_log_closed)
 		run_disconnect(t);
 	is_over = t->sock < 0;
 	run_settle(t, &end);

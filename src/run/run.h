@@ -179,8 +179,8 @@ int64_t run_quiet_since(const struct run_task *t);
 
 /* Offsets count every byte the task ever printed. */
 uint64_t run_log_end(struct run_task *t);
-/* Behind the last byte that is still there; 0: none is. */
-uint64_t run_log_kept_end(const struct run_task *t);
+/* The same; *@ret_kept is behind the last byte that is still there, 0: none is. */
+uint64_t run_log_ends(struct run_task *t, uint64_t *ret_kept);
 /*
  * Append up to @max bytes from offset @from to @out. *@ret_from is where they really begin:
  * later than @from if what stood there was dropped or never kept.

@@ -159,6 +159,20 @@ TASK_TEST(a_deleted_log_is_told_as_a_gap_and_hurts_nobody)
 	assert_int_equal(from, 13);
 }
 
+TASK_TEST(a_log_that_nobody_writes_any_more_is_not_looked_for_again)
+{
+	uint64_t kept;
+	char path[4200];
+	struct job j;
+
+	job_run(w, &j, "echo twelve chars");
+	assert_int_equal(run_log_ends(j.task, &kept), 13);
+	(void)snprintf(path, sizeof(path), "%s/%s", only_folder(w), PROTO_OUT);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(run_log_ends(j.task, &kept), 13);
+	assert_int_equal(kept, 13);
+}
+
 TASK_TEST(a_live_log_can_be_read_while_it_grows)
 {
 	char command[512];
