@@ -2,6 +2,7 @@
 #include "host/journal.h"
 
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -19,6 +20,8 @@
 #include "store/store.h"
 
 #define RETRY_MS 1000
+/* How long what nobody waits for waits for something to be committed with. */
+#define COMPANY_MS 20
 #define MAX_FACTS MIB(512)
 /* Free bytes at a start: for its end, its log's beginning, what is said of it. */
 #define DISK_RESERVE MIB(1)
@@ -30,6 +33,10 @@ struct journal {
 	struct host *host;
 	struct store *store;
 	struct store_batch filling, committing;
+	struct map
+		recorded; /* errand_task -> itself, of ends on their way through the core */
+	size_t n_patient; /* facts of filling that nobody waits for, */
+	int64_t patient_ms; /* and until when; INT64_MAX: there are none */
 	uv_work_t work;
 	bool wants_look;        /* is the database still in its place? */
 	bool was_gone;          /* it was not */
@@ -208,7 +215,7 @@ int journal_new(struct host *h, struct journal **ret, struct err *err)
 	int rc;
 
 	j->host = h;
-	j->retry_ms = INT64_MAX;
+	j->retry_ms = j->patient_ms = INT64_MAX;
 	j->work.data = j;
 	store_batch_init(&j->filling);
 	store_batch_init(&j->committing);
@@ -218,6 +225,7 @@ int journal_new(struct host *h, struct journal **ret, struct err *err)
 	buf_init(&j->away, MAX_FACTS);
 	buf_init(&j->dropped, MAX_FACTS);
 	map_init(&j->folders, NULL);
+	map_init(&j->recorded, NULL);
 	read_boot(j->boot, sizeof(j->boot));
 	rc = store_open(h->state.path, STORE_WRITE, &j->store, &note, err);
 	if (note)
@@ -334,11 +342,37 @@ void journal_enter_owners(struct journal *j)
 
 /* ---- what happens ---- */
 
+static void note_patient(struct journal *j)
+{
+	if (j->n_patient++ == 0)
+		j->patient_ms = clock_mono_ms() + COMPANY_MS;
+}
+
+/* The end of a task whose shim has recorded it: a host that dies before it is kept leaves the
+ * next one the record. */
+static bool is_recorded_end(struct journal *j, const char *json, size_t len)
+{
+	static const char *const keys[] = {"fact", "task", "finishedAt"};
+	struct js_span found[3];
+	uint64_t task;
+
+	js_members((struct js_span){json, len}, keys, found, 3);
+	if (!found[1].ptr || !found[2].ptr)
+		return false;
+	task = strtoull(found[1].ptr, NULL, 10);
+	if (!map_get(&j->recorded, task))
+		return false;
+	map_del(&j->recorded, task);
+	return true;
+}
+
 void journal_fact(void *ud, const char *json, size_t len)
 {
 	struct host *h = ud;
 
 	store_put_fact(&h->journal->filling, json, len);
+	if (is_recorded_end(h->journal, json, len))
+		note_patient(h->journal);
 }
 
 static errand_str text(const char *s)
@@ -401,11 +435,17 @@ void journal_session_gone(void *ud, const char *name, size_t len)
 	store_drop_session(&h->journal->filling, (errand_str){name, len});
 }
 
-void journal_ended(void *ud, errand_task task, const char *uid, int64_t bytes)
+void journal_ended(void *ud, errand_task task, const char *uid, int64_t bytes,
+		   bool is_recorded)
 {
 	struct host *h = ud;
+	struct journal *j = h->journal;
 
-	put_run(h->journal, task, uid, bytes);
+	put_run(j, task, uid, bytes);
+	if (!is_recorded)
+		return;
+	note_patient(j);
+	map_put(&j->recorded, task, j);
 }
 
 const char *journal_known(void *ud, errand_call call)
@@ -421,8 +461,10 @@ void journal_answered(struct journal *j, const char *nonce, uint64_t number)
 {
 	uint64_t seen;
 
-	if (requests_seen(&j->requests, nonce, number, &seen))
-		store_drop_requests(&j->filling, text(nonce), (int64_t)seen);
+	if (!requests_seen(&j->requests, nonce, number, &seen))
+		return;
+	store_drop_requests(&j->filling, text(nonce), (int64_t)seen);
+	note_patient(j);
 }
 
 void journal_client_gone(struct journal *j, const char *nonce)
@@ -526,12 +568,20 @@ static void after_commit(uv_work_t *w, int status)
 	host_durable(j->host);
 }
 
+/* Is there anything that somebody waits for? */
+static bool is_urgent(const struct journal *j)
+{
+	return j->filling.count > j->n_patient;
+}
+
 static void begin(struct journal *j)
 {
-	j->retry_ms = INT64_MAX;
+	j->retry_ms = j->patient_ms = INT64_MAX;
 	if (store_batch_move(&j->committing, &j->filling) < 0)
 		host_say(
 			"more happens than can be kept at once"); /* the next one takes it */
+	else
+		j->n_patient = 0;
 	j->is_busy = true;
 	j->wants_look = false;
 	(void)uv_queue_work(&j->host->loop, &j->work, do_commit, after_commit);
@@ -543,8 +593,7 @@ bool journal_sync(struct journal *j)
 		return false;
 	if (j->retry_ms != INT64_MAX)
 		return journal_trouble(j) != NULL;
-	if (!j->wants_look && store_batch_is_empty(&j->filling) &&
-	    store_batch_is_empty(&j->committing))
+	if (!j->wants_look && !is_urgent(j) && store_batch_is_empty(&j->committing))
 		return true;
 	begin(j);
 	return false;
@@ -557,7 +606,7 @@ void journal_look(struct journal *j)
 
 bool journal_has_more(const struct journal *j)
 {
-	return j->retry_ms == INT64_MAX && !store_batch_is_empty(&j->filling);
+	return j->retry_ms == INT64_MAX && is_urgent(j);
 }
 
 bool journal_is_busy(const struct journal *j)
@@ -567,12 +616,12 @@ bool journal_is_busy(const struct journal *j)
 
 int64_t journal_deadline(const struct journal *j)
 {
-	return j->retry_ms;
+	return j->retry_ms != INT64_MAX || j->is_busy ? j->retry_ms : j->patient_ms;
 }
 
 void journal_tick(struct journal *j, int64_t mono_ms)
 {
-	if (!j->is_busy && j->retry_ms <= mono_ms)
+	if (!j->is_busy && journal_deadline(j) <= mono_ms)
 		begin(j);
 }
 
@@ -596,6 +645,7 @@ void journal_free(struct journal *j)
 	store_batch_release(&j->committing);
 	requests_release(&j->requests);
 	free_folders(j);
+	map_release(&j->recorded);
 	buf_release(&j->facts);
 	buf_release(&j->owners);
 	buf_release(&j->away);

@@ -4,6 +4,10 @@
  *
  * What the core says in a turn, and what the host adds, is one batch; a worker commits it. While
  * it does, the core does not run, and nothing that was decided leaves: no reply, no start.
+ *
+ * Two things nobody waits for, since the host that dies before they are kept loses nothing: an
+ * end that a shim has recorded, which the next host finds in the run folder, and that a client
+ * has an answer. They are committed with what comes next, or a little later.
  */
 #pragma once
 
@@ -39,7 +43,8 @@ const char *journal_trouble(const struct journal *j);
 void journal_fact(void *ud, const char *json, size_t len);
 /* [callbacks of bash; @ud: the host] */
 void journal_started(void *ud, errand_task task, const char *uid);
-void journal_ended(void *ud, errand_task task, const char *uid, int64_t bytes);
+void journal_ended(void *ud, errand_task task, const char *uid, int64_t bytes,
+		   bool is_recorded);
 void journal_promised(void *ud, errand_call call, const char *id);
 const char *journal_known(void *ud, errand_call call);
 /* A client has the answer to its line @number. */
@@ -59,6 +64,6 @@ bool journal_has_more(const struct journal *j);
 void journal_look(struct journal *j);
 /* A commit is under way. */
 bool journal_is_busy(const struct journal *j);
-/* When a commit that failed is tried again. */
+/* When a commit that failed is tried again, or what nobody waits for is committed. */
 int64_t journal_deadline(const struct journal *j);
 void journal_tick(struct journal *j, int64_t mono_ms);

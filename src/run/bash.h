@@ -29,8 +29,9 @@ struct bash_config {
 	int (*may_start)(void *ud, struct err *err);
 	/* For a host that remembers; each may be NULL. A task is to run in the run folder @uid; */
 	void (*started)(void *ud, errand_task task, const char *uid);
-	/* it has ended, and its folder holds so many bytes; */
-	void (*ended)(void *ud, errand_task task, const char *uid, int64_t bytes);
+	/* it has ended, and its folder holds so many bytes, and perhaps a record of the end; */
+	void (*ended)(void *ud, errand_task task, const char *uid, int64_t bytes,
+		      bool is_recorded);
 	/* it was @call that has started task @id; */
 	void (*promised)(void *ud, errand_call call, const char *id);
 	/* the id of a task that this same request has started before a host died; NULL: none.

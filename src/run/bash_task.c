@@ -108,10 +108,11 @@ static void settle(struct bash_task *t, const struct run_end *end)
 	/* Of one that had ended before it was adopted, its record says what it said then. */
 	if (!t->is_ended || end->cause != RUN_LOST)
 		t->end = *end;
-	t->is_ended = true;
-	if (b->config.ended)
+	if (b->config.ended && !t->is_ended)
 		b->config.ended(b->config.ud, t->task, run_uid(t->run),
-				(int64_t)(end->bytes_seen - end->bytes_dropped));
+				(int64_t)(end->bytes_seen - end->bytes_dropped),
+				end->cause != RUN_NOT_STARTED && end->cause != RUN_LOST);
+	t->is_ended = true;
 	list_del(&t->node);
 	buf_release(&t->what);
 	(void)errand_settle(b->host, t->task, status, buf_text(&detail), detail.len, NULL,

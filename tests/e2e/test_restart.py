@@ -205,6 +205,32 @@ def test_what_was_read_is_not_read_again_what_was_not_acknowledged_is():
             a.tool("task_kill", task_id=task)
 
 
+def test_an_end_is_told_at_once_and_is_the_same_after_a_death():
+    with Daemon() as d, d.agent(session="s", acks=False) as a:
+        task = start(a, "echo one; exit 3")
+        end = a.text("task_output", task_id=task, wait=True)
+        equal(end, "one\n[status: completed, exit code: 3]")
+        crash(d)
+        with d.agent(session="s") as b:
+            equal(b.text("task_output", task_id=task), end)
+
+
+def rows_of(state, what):
+    """How many the store of a living daemon has."""
+    db = sqlite3.connect("file:%s/errand.db?mode=ro" % state, uri=True)
+    try:
+        return db.execute("SELECT count(*) FROM " + what).fetchone()[0]
+    finally:
+        db.close()
+
+
+def test_an_end_is_kept_also_when_nothing_comes_after_it():
+    with Daemon() as d, d.agent(session="s", acks=False) as a:
+        task = start(a, "true")
+        a.text("task_output", task_id=task, wait=True)
+        wait_for(lambda: rows_of(d.state, "task WHERE status = 'completed'") == 1, 10)
+
+
 # ---- sessions ----
 
 def edit(state, statement, *values):
@@ -335,7 +361,7 @@ def test_an_answered_start_is_forgotten_and_the_number_of_another_client_is_none
         with d.agent(nonce="ab" * 16, session="s") as a:
             a.send(asked(7, command="true", run_in_background=True))
             assert "bash-1" in text_of(a.answer(7))
-            a.request("ping")
+            wait_for(lambda: rows_of(d.state, "request") == 0, 10)
         crash(d)
         with d.agent(nonce="ab" * 16, session="s") as a, d.agent(nonce="ef" * 16) as b:
             for client, task in ((a, "bash-2"), (b, "bash-3")):
