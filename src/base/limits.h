@@ -18,6 +18,9 @@
 #define MAX_TOKEN KIB(64)
 /* Replies that wait for a slow reader. Above it we stop reading requests. */
 #define MAX_REPLY_QUEUE MIB(64)
+/* Memory from this size on goes back to the system when it is freed: a host lives long, and its
+ * largest reply ever is not to stay with it. */
+#define LARGE_BLOCK KIB(256)
 /* Arguments of one tool call, as JSON text. */
 #define MAX_ARGS MIB(16)
 /* Levels of arrays and objects; the JSON library's own limit is a little higher. */

@@ -388,6 +388,7 @@ void outcome_finish(errand_host *h, struct call *c)
 		outcome_put(&result, c);
 	}
 	settle_lease(h, c);
+	outcome_forget(h, c); /* a large one is not to be there twice */
 	tell_observers(h, c, &result);
 	hand_over(h, c, &result);
 	buf_release(&result);

@@ -7,8 +7,6 @@
 #include "mcp/mcp.h"
 #include "transport/transport.h"
 
-#include <malloc.h>
-
 struct client *client_new(struct host *h)
 {
 	struct client *c = mem_new(NULL, sizeof(*c));
@@ -57,9 +55,6 @@ static void on_line(void *ud, const char *line, size_t len)
 
 	if (!c->is_gone)
 		c->door->line(c, line, len);
-	/* Its tree was many times as long, and would stay with us as free memory. */
-	if (len > MIB(1))
-		(void)malloc_trim(0);
 }
 
 static void on_too_long(void *ud)

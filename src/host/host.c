@@ -3,6 +3,7 @@
 #include "host/internal.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -435,6 +436,7 @@ int host_init(struct host *h, const struct host_type *type, struct err *err)
 {
 	int rc = uv_loop_init(&h->loop);
 
+	(void)mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK);
 	if (rc < 0)
 		return err_sys(err, -rc, "no event loop");
 	h->type = type;

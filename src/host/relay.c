@@ -2,6 +2,7 @@
 #include "host/relay.h"
 
 #include <inttypes.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -394,6 +395,7 @@ int relay_serve(struct link *l, const struct link_options *o)
 	struct err err = {0};
 	int rc = uv_loop_init(&r.loop);
 
+	(void)mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK);
 	r.options.is_again = true;
 	if (rc < 0) {
 		fprintf(stderr, "errand: no event loop: %s\n", uv_strerror(rc));

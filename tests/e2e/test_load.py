@@ -8,6 +8,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 sys.dont_write_bytecode = True
+from cases import COUNTED  # noqa: E402
 from mcpclient import META, Client, run_tests, text_of, wait_for  # noqa: E402
 
 
@@ -179,6 +180,17 @@ def test_a_flood_costs_the_host_no_memory():
         facts = c.tool("task_list")["_meta"]["errand/facts"]["bash-2"]
         equal((facts["outputBytes"], facts["unreadBytes"]), (300 << 20, 0))
         assert (300 << 20) - facts["droppedBytes"] <= 64 << 20, facts
+
+
+def test_a_large_reply_leaves_no_memory_behind():
+    with client(ERRAND_BASH_OUTPUT_LIMIT="0", **COUNTED) as c:
+        sleeper(c)
+        before = memory_of(c)
+        c.tool("bash", command="yes | head -c 1900000", description="d",
+               run_in_background=True)
+        while page_of(c, "bash-2") is not None:
+            pass
+        assert memory_of(c) - before < 2048, (before, memory_of(c))
 
 
 if __name__ == "__main__":
