@@ -60,7 +60,7 @@ int str_in(const struct mem *m, const char *ptr, size_t len, size_t max, struct 
 {
 	size_t n = ptr ? str_length(ptr, len) : 0;
 
-	if (n <= max && !utf8_valid(ptr, n))
+	if (ptr && n <= max && !utf8_valid(ptr, n))
 		return clean_copy(m, ptr, n, ret);
 	return str_raw(m, ptr, n, max, ret);
 }
