@@ -39,6 +39,10 @@
  *             (no longjmp, no C++ exception, no unwinding Rust panic).
  *  Errors     Functions return 0 or a negative ERRAND_E*; outputs are then untouched. A NULL
  *             ret_err is fine; otherwise *ret_err is set on failure and is yours to free.
+ *             Everywhere: EARG of a NULL that must not be, EGONE of a stale id, EREENTER,
+ *             ELIMIT over a maximum (limits_json), EJSON of JSON text that is none, ECALLBACK
+ *             where an event goes into a session's log that refuses it: then nothing has
+ *             happened. What else can fail, and what these mean in a place, is said there.
  *  Memory     Sizes from outside are capped first (ERRAND_ELIMIT). If the allocator fails, a
  *             call whose size came from you returns ERRAND_ENOMEM with nothing changed; a
  *             small internal allocation calls options.oom, which must not return.
@@ -523,7 +527,8 @@ ERRAND_API int errand_lease_return(errand_host *h, errand_lease l);
 /* [main] Add a section to the prompt of everybody who sees @s, in the place of a farther one of
  * the same name (spec 8.2). @order: -100 identity, 0 persona, 100 to 199 guidance for tools.
  * EREFUSED: `prompt section "<name>" is already registered in this scope`, or the contract's
- * text for the global layer. EARG: no name, no text, an order that is not finite. */
+ * text for the global layer. EARG: no name, no text, an order that is not finite. ELIMIT: a
+ * name over definitionBytes, a text over resultBytes. */
 ERRAND_FN errand_section_add(errand_host *h, errand_scope s, const char *name, double order,
 			     const char *text, size_t len, errand_reg *ret,
 			     errand_error **ret_err);
@@ -597,12 +602,14 @@ struct errand_tool {
 #define ERRAND_TOOL_EXCLUSIVE 1u /* your loop must not overlap it with sibling calls */
 
 /* [main] Offer a tool to everybody who sees @s; a nearer one of the same name takes its place
- * (spec 3.9). EREFUSED: the name is taken in this scope, or a schema is outside the subset. */
+ * (spec 3.9). *ret undoes it. EREFUSED: the name is taken in this scope, or a schema is outside
+ * the subset. EARG: no name, schema or exec(). ELIMIT: a text over definitionBytes. */
 ERRAND_FN errand_tool_add(errand_host *h, errand_scope s, const struct errand_tool *t,
 			  errand_reg *ret, errand_error **ret_err);
 /* [main] Hide global tools from everybody who sees @s: all but {"allow":[names]}, or these:
  * {"deny":[names]}; restrictions add up, tools of scopes cannot be hidden (spec 3.9). EREFUSED,
- * with the contract's text (D19): neither is given, or names that no global tool has. */
+ * with the contract's text (D19): neither is given, or names that no global tool has. ELIMIT: a
+ * filter over definitionBytes. */
 ERRAND_FN errand_restrict(errand_host *h, errand_scope s, const char *filter_json,
 			  size_t len, errand_reg *ret, errand_error **ret_err);
 /* [any] What the agent (0: nobody) may call: an array of {"name","description","parameters",
@@ -611,7 +618,8 @@ ERRAND_FN errand_restrict(errand_host *h, errand_scope s, const char *filter_jso
 ERRAND_FN errand_tools(const errand_host *h, errand_agent a, int by_registration,
 		       errand_text **ret_json, errand_error **ret_err);
 /* [any] The UI card of a call that @a would make, as JSON; NULL if its tool has none, if the
- * arguments do not fit, or if making it fails (spec 4.8). @args_json as the model wrote it. */
+ * arguments do not fit, or if making it fails (spec 4.8). @args_json as the model wrote it, at
+ * most argsBytes. */
 ERRAND_FN errand_card(errand_host *h, errand_agent a, const char *tool,
 		      const char *args_json, size_t len, errand_text **ret_json_or_null,
 		      errand_error **ret_err);
