@@ -443,5 +443,6 @@ TASK_TEST(where_no_lock_can_be_had_a_kill_ends_a_task_at_once)
 	run_kill(j.task);
 	job_wait(w, &j);
 	assert_int_equal(j.end.cause, RUN_LOST);
-	assert_true(clock_mono_ms() - before < 1900);
+	if (!getenv("UNTIMED")) /* under valgrind the look through /proc takes that long */
+		assert_true(clock_mono_ms() - before < 1900);
 }

@@ -4,8 +4,8 @@
  *
  * pidfd_open and pidfd_send_signal are unknown to valgrind 3.19 (ENOSYS): the real processor
  * makes them, and valgrind does not see it. posix_spawn() is a plain fork there, so that a
- * program that cannot be executed is no error: that is looked at before. A read into a large
- * buffer is cut short, as any may be: to mark all of it costs more than the read.
+ * program that cannot be executed is no error: that is looked at before. A read into megabytes
+ * is cut short, as any may be: to mark all of them costs more than the read.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -17,9 +17,9 @@
 
 #include <valgrind/valgrind.h>
 
+#define MANY_BYTES (4L << 20)
 #define MOST_OF_A_READ 65536
 #define LAST_ERRNO 4095
-#define PUBLIC __attribute__((visibility("default")))
 
 struct call {
 	long number, arguments[6];
@@ -55,7 +55,7 @@ static long returned(long result)
 	return -1;
 }
 
-PUBLIC long syscall(long number, ...)
+long syscall(long number, ...)
 {
 	struct call c = {.number = number};
 	va_list ap;
@@ -70,19 +70,17 @@ PUBLIC long syscall(long number, ...)
 	return returned(enter(&c));
 }
 
-PUBLIC ssize_t read(int fd, void *bytes, size_t size)
+ssize_t read(int fd, void *bytes, size_t size)
 {
 	struct call c = {SYS_read, {fd, (long)bytes, (long)size}};
 
-	if (RUNNING_ON_VALGRIND && size > MOST_OF_A_READ)
+	if (RUNNING_ON_VALGRIND && size > MANY_BYTES)
 		c.arguments[2] = MOST_OF_A_READ;
 	return returned(enter(&c));
 }
 
-PUBLIC int posix_spawn(pid_t *ret, const char *path,
-		       const posix_spawn_file_actions_t *actions,
-		       const posix_spawnattr_t *attributes, char *const argv[],
-		       char *const env[])
+int posix_spawn(pid_t *ret, const char *path, const posix_spawn_file_actions_t *actions,
+		const posix_spawnattr_t *attributes, char *const argv[], char *const env[])
 {
 	int (*real)(pid_t *, const char *, const posix_spawn_file_actions_t *,
 		    const posix_spawnattr_t *, char *const[], char *const[]);
