@@ -15,7 +15,6 @@
 #include "cli/people.h"
 #include "cli/table.h"
 #include "host/history.h"
-#include "host/link.h"
 
 /* A task that is silent for so long is said to be. */
 #define QUIET_MS 10000
@@ -149,19 +148,20 @@ static int take_lists(struct asking *a, const char *const *values, struct buf *o
 {
 	autobuf struct buf tasks = BUF_INIT(MAX_JSON_TEXT);
 	struct err err = {0};
-	int rc = 0;
+	int rc = EXIT_DONE;
 
 	if (a->link)
-		rc = link_ask(a->link, "errand/list", "{}", &tasks, &err);
+		rc = people_ask_text(a, "errand/list", "{}", &tasks);
 	else
 		buf_adds(&tasks, "{\"tasks\":[]}");
-	if (rc == 0 && values[ALL]) {
+	if (rc != EXIT_DONE)
+		return rc;
+	if (values[ALL]) {
 		buf_adds(out, "{\"history\":");
-		rc = history_put(values[STATE], !a->link, out, &err);
+		if (history_put(values[STATE], !a->link, out, &err) < 0)
+			return people_failed(a, &err);
 		buf_addc(out, ',');
 	}
-	if (rc < 0)
-		return people_failed(a, &err);
 	buf_adds(out, buf_text(&tasks) + (out->len > 0));
 	return EXIT_DONE;
 }
@@ -201,7 +201,7 @@ static int show_again(struct asking *a, const char *const *values)
 
 static int run(const char *const *values, char *const *args)
 {
-	struct asking a = {.command = "ls"};
+	struct asking a = {.command = "ls", .is_patient = true};
 	int rc;
 
 	(void)args;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/limits.h"
 #include "cli/command.h"
@@ -19,8 +20,9 @@
 
 /* How long a log that is just being begun is waited for at once. */
 #define BIRTH_MS 100
-/* One request that so many hosts have died of is not asked again. */
+/* After so many hosts in a row that lived no longer than that, no further one is asked. */
 #define MAX_HOSTS 20
+#define SHORT_LIFE_MS 1000
 
 /* ---- a host ---- */
 
@@ -54,19 +56,29 @@ static int no_host(const struct asking *a)
 	return EXIT_NO_HOST;
 }
 
-int people_connect(struct asking *a, const char *state, const char *session)
+/* One that goes during the hello is followed by the next, as later on. */
+static enum link_state open_link(struct asking *a, struct err *err)
 {
 	struct link_options o = {
-		.state = state,
+		.state = a->state,
 		.role = HELLO_OPERATOR,
-		.session = session,
+		.session = a->session,
 	};
+	enum link_state s = LINK_STALE;
+
+	if (!a->may_start)
+		s = link_open(&o, &a->link, err);
+	if (a->may_start || (s == LINK_STALE && err->errnum == ECONNRESET))
+		s = launch_link(&o, &a->link, err);
+	return s;
+}
+
+static int connect_link(struct asking *a)
+{
 	struct err err = {0};
 
-	a->state = state;
-	a->session = session;
-	switch (a->may_start ? launch_link(&o, &a->link, &err)
-			     : link_open(&o, &a->link, &err)) {
+	a->since_ms = clock_mono_ms();
+	switch (open_link(a, &err)) {
 	case LINK_OPEN:
 		return EXIT_DONE;
 	case LINK_NO_SOCKET:
@@ -79,6 +91,13 @@ int people_connect(struct asking *a, const char *state, const char *session)
 	return say(a, err.msg, EXIT_FAILED);
 }
 
+int people_connect(struct asking *a, const char *state, const char *session)
+{
+	a->state = state;
+	a->session = session;
+	return connect_link(a);
+}
+
 void people_leave(struct asking *a)
 {
 	link_free(a->link);
@@ -87,32 +106,57 @@ void people_leave(struct asking *a)
 
 int people_reconnect(struct asking *a)
 {
+	bool was_short = clock_mono_ms() - a->since_ms < SHORT_LIFE_MS;
+
 	people_leave(a);
+	a->n_short = was_short ? a->n_short + 1 : 0;
+	if (a->n_short == MAX_HOSTS)
+		return say(a,
+			   "one host after the other goes as soon as it is asked; see "
+			   "`errand doctor`",
+			   EXIT_FAILED);
 	a->may_start = true;
-	return people_connect(a, a->state, a->session);
+	return connect_link(a);
 }
 
 /* ---- one request ---- */
+
+int people_ask_text(struct asking *a, const char *method, const char *params,
+		    struct buf *ret)
+{
+	for (;;) {
+		struct err err = {0};
+		uint64_t number;
+		bool is_taken;
+		int code, rc = link_post(a->link, method, params, &err);
+
+		is_taken = rc == 0; /* else its end did not arrive, and nothing was done */
+		buf_clear(ret);
+		if (rc == 0)
+			rc = link_answer(a->link, &number, ret, &err);
+		if (rc != -ERR_SYS)
+			return rc < 0 ? people_failed(a, &err) : EXIT_DONE;
+		if (is_taken && !a->is_patient)
+			return say(a,
+				   "the host has gone before it answered: whether it was "
+				   "done, `errand ls` shows",
+				   EXIT_FAILED);
+		code = people_reconnect(a);
+		if (code != EXIT_DONE)
+			return code;
+	}
+}
 
 int people_ask(struct asking *a, const char *method, const struct buf *params,
 	       struct js **ret)
 {
 	autobuf struct buf result = BUF_INIT(MAX_JSON_TEXT);
-	const char *json = params ? buf_text(params) : "{}";
 	struct err err = {0};
-	int rc = link_ask(a->link, method, json, &result, &err);
+	int code = people_ask_text(a, method, params ? buf_text(params) : "{}", &result);
 
-	for (int i = 0; i < MAX_HOSTS && rc == -ERR_SYS && a->is_patient; i++) {
-		int code = people_reconnect(a);
-
-		if (code != EXIT_DONE)
-			return code;
-		buf_clear(&result);
-		rc = link_ask(a->link, method, json, &result, &err);
-	}
-	if (rc == 0)
-		rc = js_parse(buf_text(&result), result.len, ret, &err);
-	return rc < 0 ? people_failed(a, &err) : EXIT_DONE;
+	if (code == EXIT_DONE && js_parse(buf_text(&result), result.len, ret, &err) < 0)
+		code = people_failed(a, &err);
+	return code;
 }
 
 void people_put_id(struct buf *params, const char *id)
@@ -204,33 +248,37 @@ static int open_once(struct asking *a, const char *id, enum reader_mode mode,
 	return rc;
 }
 
-/* False: it has ended, or cannot be asked for. */
-static bool may_still_begin(struct asking *a, const char *id)
+/* Has the task of this log a chance to begin it yet? */
+static int await_birth(struct asking *a, const char *id, bool *ret_is_live)
 {
 	autobuf struct buf params = BUF_INIT(MAX_REQUEST_LINE);
 	struct js *answer = NULL;
-	bool is_live;
+	int rc;
 
 	people_put_id(&params, id);
 	buf_addf(&params, ",\"timeoutMs\":%d}", BIRTH_MS);
-	if (people_ask(a, "errand/wait", &params, &answer) != EXIT_DONE)
-		return false;
-	is_live = js_type(js_get(js_get(answer, "task"), "finishedAt")) == JS_NONE;
+	rc = people_ask(a, "errand/wait", &params, &answer);
+	*ret_is_live = js_type(js_get(js_get(answer, "task"), "finishedAt")) == JS_NONE;
 	js_free(answer);
-	return is_live;
+	return rc;
 }
 
 int people_open_log(struct asking *a, const char *id, enum reader_mode mode,
 		    struct reader *ret)
 {
-	struct err err = {0};
-	int rc = open_once(a, id, mode, ret, &err);
+	for (;;) {
+		struct err err = {0};
+		bool is_live = false;
+		int rc = open_once(a, id, mode, ret, &err);
 
-	while (rc != EXIT_DONE && err.errnum == ENOENT && may_still_begin(a, id)) {
-		err = (struct err){0};
-		rc = open_once(a, id, mode, ret, &err);
+		if (!err.code) /* it is open, or what is wrong has been said */
+			return rc;
+		if (err.errnum == ENOENT) {
+			rc = await_birth(a, id, &is_live);
+			if (rc != EXIT_DONE)
+				return rc;
+		}
+		if (!is_live)
+			return people_failed(a, &err);
 	}
-	if (rc != EXIT_DONE && err.code)
-		return people_failed(a, &err);
-	return rc;
 }

@@ -21,10 +21,12 @@ struct asking {
 	const char *command; /* "ls" */
 	struct link *link;
 	bool may_start; /* a daemon, where none runs */
-	/* A host that goes is followed by the next one, which is asked again: for what changes
-	 * nothing, or nothing more. */
+	/* What a host had taken when it went, the next one is asked again: for what changes
+	 * nothing, or nothing more. What it had not taken is asked again in any case. */
 	bool is_patient;
 	const char *state, *session; /* of people_connect() */
+	int64_t since_ms;            /* when this host was gone to, monotonic */
+	int n_short;                 /* so many in a row have gone at once */
 };
 
 /* EXIT_DONE, or why there is nobody to ask. Then people_leave(), also after a failure. */
@@ -33,7 +35,10 @@ void people_leave(struct asking *a);
 /* The host has gone: to the next one, which is started if need be, since it has tasks to look
  * after. */
 int people_reconnect(struct asking *a);
-/* One request with a result; @params as JSON, or NULL. Free *@ret with js_free(). */
+/* One request; its result as text. @params as JSON. */
+int people_ask_text(struct asking *a, const char *method, const char *params,
+		    struct buf *ret);
+/* The same, read; @params NULL: none. Free *@ret with js_free(). */
 int people_ask(struct asking *a, const char *method, const struct buf *params,
 	       struct js **ret);
 /* Say what went wrong; its exit code. */

@@ -55,18 +55,30 @@ static int ask_one(struct asking *a, const struct waits *w, const char *id, stru
 	return link_post(a->link, "errand/wait", buf_text(&params), err);
 }
 
-/* For all that have no answer yet. */
-static int ask_all(struct asking *a, struct waits *w)
+static int post_all(struct asking *a, struct waits *w, struct err *err)
 {
 	size_t n_asked = 0;
-	struct err err = {0};
 	int rc = 0;
 
 	for (size_t i = 0; i < w->n && rc == 0; i++) {
 		if (w->is_answered[i])
 			continue;
 		w->asked[n_asked++] = i;
-		rc = ask_one(a, w, w->ids[i], &err);
+		rc = ask_one(a, w, w->ids[i], err);
+	}
+	return rc;
+}
+
+/* For all that have no answer yet; of the next host, if this one goes meanwhile. */
+static int ask_all(struct asking *a, struct waits *w)
+{
+	struct err err = {0};
+	int code, rc;
+
+	while ((rc = post_all(a, w, &err)) == -ERR_SYS) {
+		code = people_reconnect(a);
+		if (code != EXIT_DONE)
+			return code;
 	}
 	return rc < 0 ? people_failed(a, &err) : EXIT_DONE;
 }

@@ -129,20 +129,24 @@ static void find_log(struct ask *a)
 
 /* ---- ending ---- */
 
+static void tell_swept(struct ask *a, int64_t found, int64_t left)
+{
+	js_put_key(&a->result, "found");
+	js_put_int(&a->result, found);
+	js_put_key(&a->result, "left");
+	js_put_int(&a->result, left);
+	ask_done(a);
+}
+
 static void on_swept(void *ud, struct run_task *t, const struct run_answer *answer)
 {
 	struct ask *a = ud;
 
 	(void)t;
-	if (answer->why) {
+	if (answer->why)
 		ask_fail(a, "%s", answer->why);
-		return;
-	}
-	js_put_key(&a->result, "found");
-	js_put_int(&a->result, answer->found);
-	js_put_key(&a->result, "left");
-	js_put_int(&a->result, (int64_t)answer->attached + answer->detached);
-	ask_done(a);
+	else
+		tell_swept(a, answer->found, (int64_t)answer->attached + answer->detached);
 }
 
 /* {"id"} -> {"found","left"}: all that outlived the ended task, detached ones as well */
@@ -150,8 +154,11 @@ static void sweep_task(struct ask *a)
 {
 	struct run_task *t = seen_process(a);
 	struct err err = {0};
+	int rc = t ? run_sweep(t, true, on_swept, a, &err) : 0;
 
-	if (t && run_sweep(t, true, on_swept, a, &err) < 0)
+	if (rc == -ERR_NOT_FOUND)
+		tell_swept(a, 0, 0);
+	else if (rc < 0)
 		ask_fail(a, "%s", err.msg);
 }
 

@@ -144,7 +144,8 @@ typedef void (*run_answer_fn)(void *ud, struct run_task *t, const struct run_ans
 
 /*
  * Each is sent at once and returns 0, or says why there is nobody to ask: -ERR_STATE, not
- * started yet, or ended with nothing left; -ERR_LIMIT, too much has not been answered yet.
+ * started yet; -ERR_NOT_FOUND, ended with nothing left; -ERR_LIMIT, too much has not been
+ * answered yet.
  * @fn may be NULL.
  */
 /* Signal @sig to the main process, or to the whole tree. */

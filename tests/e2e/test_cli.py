@@ -2,86 +2,22 @@
 """The command line for people, on a daemon of its own: what it prints, and its exit codes."""
 import argparse
 import contextlib
-import fcntl
 import json
 import os
-import pty
 import re
 import shutil
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
-import termios
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 sys.dont_write_bytecode = True
 from daemon import ERRAND, Daemon, Operator, Refused  # noqa: E402
 from mcpclient import Client, Folder, alive, run_tests, text_of, wait_for  # noqa: E402
-
-COMMANDS = ["run", "ls", "output", "logs", "wait", "kill", "extend", "sessions", "gc",
-            "doctor", "config", "completion", "mcp", "daemon"]
-
-
-def equal(got, want):
-    assert got == want, "got %r, expected %r" % (got, want)
-
-
-def env_of(d, **env):
-    full = {**os.environ, **getattr(d, "env", {}), "ERRAND_STATE": d.state}
-    full.pop("ERRAND_SESSION", None)
-    return {**full, **env}
-
-
-def errand(d, *args, code=0, cwd=None, **env):
-    """stdout and stderr of `errand ARGS`, which has to end with @code."""
-    done = subprocess.run([ERRAND, *args], capture_output=True, timeout=60, check=False,
-                          cwd=cwd, env=env_of(d, **env))
-    assert done.returncode == code, (args, done)
-    return done.stdout.decode(), done.stderr.decode()
-
-
-def out(d, *args, **more):
-    return errand(d, *args, **more)[0]
-
-
-def err(d, *args, **more):
-    return errand(d, *args, **more)[1]
-
-
-def run(d, *args, **more):
-    """The id of a task that `errand run ARGS` starts."""
-    said = out(d, "run", *args, **more)
-    assert re.fullmatch(r"bash-\d+\n", said), said
-    return said.strip()
-
-
-def tasks(d):
-    return {t["id"]: t for t in json.loads(out(d, "ls", "--json"))["tasks"]}
-
-
-def in_terminal(d, *args, columns=80, rows=24, until=None):
-    """What `errand ARGS` shows on a terminal of that size, and its exit code; or, with @until, what
-    it has shown when that holds of it."""
-    here, there = pty.openpty()
-    fcntl.ioctl(there, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-    p = subprocess.Popen([ERRAND, *args], stdin=there, stdout=there, stderr=there,
-                         env=env_of(d), start_new_session=True)
-    os.close(there)
-    shown = b""
-    with contextlib.suppress(OSError):
-        while not (until and until(shown)):
-            more = os.read(here, 65536)
-            if not more:
-                break
-            shown += more
-    if until:
-        p.kill()
-    os.close(here)
-    return shown.decode().replace("\r\n", "\n"), p.wait(10)
-
+from people import (COMMANDS, at_the_gate, env_of, equal, err, errand, in_terminal,  # noqa: E402
+                    kill_host, no_daemon, out, run, running, shims_of, tasks)
 
 # ---- words and codes ----
 
@@ -232,30 +168,6 @@ def test_what_a_task_runs_belongs_to_the_tasks_owner():
 
 # ---- the daemon, started on demand ----
 
-@contextlib.contextmanager
-def no_daemon():
-    """A state folder without a host; one that comes is ended with its tasks."""
-    with tempfile.TemporaryDirectory(prefix="errand-test-",
-                                     ignore_cleanup_errors=True) as state:
-        # One that was started beside the first may come to life when that has gone.
-        nobody = argparse.Namespace(state=state, env={"ERRAND_DAEMON_IDLE_S": "2"})
-        try:
-            yield nobody
-        finally:
-            with contextlib.suppress(OSError):
-                with Operator(state) as op:
-                    host = op.said["pid"]
-                    end_all(op)
-                os.kill(host, signal.SIGTERM)
-                wait_for(lambda: not alive(host), 10)
-
-
-def end_all(op):
-    for task in op.ask("errand/list")["tasks"]:
-        op.ask("errand/kill", id=task["id"])
-        op.ask("errand/wait", id=task["id"], timeoutMs=10000)
-
-
 def test_run_starts_a_daemon_that_stays():
     with no_daemon() as d:
         equal(run(d, "echo hi; exec sleep 600"), "bash-1")
@@ -287,17 +199,6 @@ def crash(d):
     return d.start()
 
 
-def at_the_gate(d, *options):
-    """A task that says so and then waits to be let go, to end with 4; and how to."""
-    go = d.state + "/go"
-
-    def let_go():
-        with open(go, "w"):
-            pass
-    return run(d, *options, "echo here; while [ ! -e \"$GO\" ]; do sleep 0.02; done; "
-               "echo done; exit 4", GO=go), let_go
-
-
 def test_what_a_person_has_started_outlives_the_host():
     with Daemon() as d:
         task, let_go = at_the_gate(d, "--label", "mine")
@@ -306,27 +207,8 @@ def test_what_a_person_has_started_outlives_the_host():
         equal([(t["id"], t["label"], t["status"], t["ownerSession"])
                for t in tasks(d).values()], [(task, "mine", "running", "people")])
         let_go()
-        out(d, "wait", task, code=4)
+        out(d, "wait", task, code=7)
         equal(out(d, "logs", task), "here\ndone\n")
-
-
-@contextlib.contextmanager
-def running(d, *args, **env):
-    """`errand ARGS` while the block lasts."""
-    p = subprocess.Popen([ERRAND, *args], env=env_of(d, **env), stdout=subprocess.PIPE,
-                         stderr=subprocess.DEVNULL)
-    try:
-        yield p
-    finally:
-        p.kill()
-        p.communicate()
-
-
-def kill_host(d):
-    with Operator(d.state) as op:
-        host = op.said["pid"]
-    os.kill(host, signal.SIGKILL)
-    wait_for(lambda: not alive(host), 10)
 
 
 def test_a_wait_outlives_the_host_and_starts_the_next():
@@ -339,19 +221,19 @@ def test_a_wait_outlives_the_host_and_starts_the_next():
                 op.ask("errand/wait", id=done)
             kill_host(d)
             let_go()
-            equal(p.wait(20), 4)
+            equal(p.wait(20), 7)
 
 
 def test_run_and_wait_outlives_the_host():
     with no_daemon() as d:
         go = d.state + "/go"
         with running(d, "run", "--wait", "echo here; while [ ! -e \"$GO\" ]; do sleep 0.02; "
-                     "done; echo done; exit 4", GO=go) as p:
+                     "done; echo done; exit 7", GO=go) as p:
             equal(p.stdout.readline(), b"here\n")
             kill_host(d)
             with open(go, "w"):
                 pass
-            equal((p.stdout.read(), p.wait(20)), (b"done\n", 4))
+            equal((p.stdout.read(), p.wait(20)), (b"done\n", 7))
 
 
 def test_an_ended_session_is_history_also_for_the_next_host():
@@ -651,12 +533,6 @@ def test_a_lost_task_has_no_code():
         os.kill(shim, signal.SIGKILL)
         out(d, "wait", task, code=125)
         assert tasks(d)[task]["detail"].startswith("lost: "), tasks(d)[task]
-
-
-def shims_of(d):
-    said = subprocess.run(["ps", "-o", "pid=,comm=", "--ppid", str(d.proc.pid)], check=False,
-                          capture_output=True).stdout.decode()
-    return [int(line.split()[0]) for line in said.splitlines() if "errand-shim" in line]
 
 
 def test_a_terminal_is_told_what_is_waited_for():
