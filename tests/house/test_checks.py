@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Each check of tools/ is fed a small tree that is bad in one way, and must say so."""
+import contextlib
 import importlib.machinery
 import importlib.util
+import io
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -10,7 +13,7 @@ import tempfile
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "tests", "lib"))
 sys.dont_write_bytecode = True
-from mcpclient import run_tests  # noqa: E402
+from mcpclient import build_dir, run_tests  # noqa: E402
 
 CC = os.environ.get("CC", "cc").split()
 
@@ -296,6 +299,55 @@ def test_runner_counts_a_skip_as_failed_under_ci():
     text = "1..2\nok 1 - a\nok 2 - b # SKIP no cgroup\n"
     assert counts(text) == (1, 0)
     assert counts(text, strict=True) == (1, 1)
+
+
+def test_runner_ends_what_a_test_has_left_and_counts_it():
+    run = runner()
+    with tempfile.TemporaryDirectory() as root:
+        folders = [os.path.join(root, name) for name in ("a", "b", "ab")]
+        for folder in folders:
+            os.mkdir(folder)
+        results = [run.Result(name) for name in "ab"]
+        for result, folder in zip(results, folders):
+            result.folder = folder
+        left = [subprocess.Popen(["sleep", "600"], env=env, cwd=cwd) for env, cwd in (
+            ({run.MARK: folders[0]}, "/"), ({}, folders[0]),
+            ({run.MARK: folders[2]}, folders[2]))]
+        os.mkdir(folders[0] + "/run")
+        left.append(subprocess.Popen(["sleep", "600"], env={}, cwd=folders[0] + "/run"))
+        shutil.rmtree(folders[0])
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            run.end_survivors(results, patience=0)
+        others = left.pop(2)
+        try:
+            assert others.poll() is None
+            assert [p.wait(10) for p in left] == [-9] * 3, left
+            assert [r.failed for r in results] == [3, 0], said
+            assert "FAIL a left running: %d sleep 600" % left[0].pid in said.getvalue(), said
+        finally:
+            for p in (others, *left):
+                p.kill()
+                p.wait()
+
+
+def test_tests_know_nothing_of_whoever_runs_them():
+    with tempfile.TemporaryDirectory() as home:
+        os.makedirs(home + "/.config/errand")
+        with open(home + "/.config/errand/errand.conf", "w") as f:
+            f.write("this is no setting\n")
+        env = {"PATH": os.environ["PATH"], "PYTHONPATH": os.path.join(ROOT, "tests", "lib"),
+               "HOME": home, "XDG_CONFIG_HOME": home, "ERRAND_STATE": home,
+               "ERRAND_SESSION": "mine", "CLAUDE_CODE_SESSION_ID": "mine"}
+        said = subprocess.run(
+            [sys.executable, "-c", "import mcpclient, os, subprocess\n"
+             "print(*sorted(os.environ), os.environ['HOME'])\n"
+             "subprocess.run([mcpclient.build_dir() + '/errand', 'config'], check=True)\n"],
+            env={**env, "ERRAND_BUILD": build_dir()}, check=True, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout
+        assert "[limits]" in said and home not in said, said
+        for name in ("XDG_CONFIG_HOME", "ERRAND_STATE", "ERRAND_SESSION", "CLAUDE_CODE"):
+            assert name not in said.splitlines()[0], said
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import tempfile
 
-from mcpclient import LEGACY, build_dir, text_of, wait_for
+from mcpclient import LEGACY, build_dir, end_shims, text_of, wait_for
 
 ERRAND = os.path.join(build_dir(), "errand")
 
@@ -232,6 +232,7 @@ class Daemon:
         if self.proc.poll() is None:
             end_tasks(self.state)
             self.kill(signal.SIGTERM)
+        end_shims(self.state)
         if kind is not None:
             print("# daemon: " + self.said())
         self.log.close()

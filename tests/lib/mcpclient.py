@@ -12,9 +12,11 @@
     if __name__ == "__main__":
         run_tests(globals())
 
-A test fails by any exception. Nothing here sleeps for luck: wait_for() asks a condition
+Whoever runs the tests keeps their own settings, home and sessions to themselves: with this import
+the environment has others. A test fails by any exception. Nothing here sleeps for luck: wait_for() asks a condition
 again and again until it holds or its time is over, and is the only place that may.
 """
+import atexit
 import io
 import json
 import os
@@ -34,6 +36,21 @@ LEGACY = "2025-06-18"
 MODERN = "2026-07-28"
 META = "io.modelcontextprotocol/"
 EOF = object()
+
+
+def own_world():
+    home = tempfile.mkdtemp(prefix="errand-test-home-")
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    # A compiler may live there.
+    os.environ.setdefault("RUSTUP_HOME", os.path.expanduser("~/.rustup"))
+    for name in list(os.environ):
+        if name.startswith("XDG_") or name in ("ERRAND_STATE", "ERRAND_SESSION", "ERRAND_TASK",
+                                               "CLAUDE_CODE_SESSION_ID"):
+            del os.environ[name]
+    os.environ.update(HOME=home, XDG_RUNTIME_DIR=home)
+
+
+own_world()
 
 
 class Timeout(Exception):
@@ -130,10 +147,36 @@ def end_daemon(state):
 
 
 def end_daemons(top):
-    """Those of all state folders in @top."""
+    """Those of all state folders in @top, and tasks that have lost theirs."""
     for folder, _, names in os.walk(top):
         if "host.sock" in names:
             end_daemon(folder)
+    end_shims(top)
+
+
+def shims_in(top):
+    """Those whose run folders are, or were, in @top."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/comm" % pid, encoding="ascii", errors="replace") as f:
+                name = f.read()
+            if name == "errand-shim\n" and os.readlink("/proc/%s/cwd" % pid).startswith(top + "/"):
+                found.append(int(pid))
+        except OSError:
+            pass  # it has gone
+    return found
+
+
+def end_shims(top):
+    """Ends the tasks that no host of @top is there to end: a shim takes SIGTERM for a kill."""
+    for pid in shims_in(top):
+        try:
+            os.kill(pid, signal.SIGTERM)
+            os.kill(pid, signal.SIGCONT)
+        except ProcessLookupError:
+            pass
+    wait_for(lambda: not shims_in(top), 20, "the end of all tasks in " + top)
 
 
 class Folder(tempfile.TemporaryDirectory):

@@ -14,7 +14,7 @@ import tempfile
 import termios
 
 from daemon import ERRAND, Operator
-from mcpclient import alive, wait_for
+from mcpclient import alive, end_shims, wait_for
 
 COMMANDS = ["run", "ls", "output", "logs", "wait", "kill", "extend", "sessions", "gc",
             "doctor", "config", "completion", "mcp", "daemon"]
@@ -94,6 +94,7 @@ def no_daemon():
                     end_all(op)
                 os.kill(host, signal.SIGTERM)
                 wait_for(lambda: not alive(host), 10)
+            end_shims(state)
 
 
 def end_all(op):
