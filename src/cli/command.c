@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/command.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/limits.h"
+#include "cli/nearest.h"
 #include "run/screen.h"
 
 const struct command *const commands[] = {
@@ -73,27 +77,76 @@ static int match(const struct command *c, char **argv, int argc, int *at, const 
 	return -1;
 }
 
-static int wrong(const struct command *c, const char *what, const char *arg)
+/* An argument may be any bytes. */
+static void put_arg(struct buf *out, const char *arg)
+{
+	buf_addc(out, '\'');
+	screen_put(out, arg, strlen(arg), 200);
+	buf_addc(out, '\'');
+}
+
+int command_wrong(const struct command *c, const char *what, const char *arg)
 {
 	autobuf struct buf shown = BUF_INIT(KIB(4));
 
-	screen_put(&shown, arg, strlen(arg), 200);
-	fprintf(stderr, "errand %s: %s '%s', see `errand %s --help`\n", c->name, what,
+	put_arg(&shown, arg);
+	fprintf(stderr, "errand %s: %s %s, see `errand %s --help`\n", c->name, what,
 		buf_text(&shown), c->name);
 	return EXIT_USAGE;
+}
+
+static int wrong_option(const struct command *c, const char *arg)
+{
+	struct nearest n = {.typed = arg, .len = strcspn(arg, "=")};
+	autobuf struct buf shown = BUF_INIT(KIB(4));
+
+	for (const struct option_spec *o = c->options; o->name; o++)
+		nearest_try(&n, o->name);
+	nearest_try(&n, "--help");
+	if (!n.found || n.distance == 0) /* it lacks its value, or has one too many */
+		return command_wrong(c, "wrong option", arg);
+	put_arg(&shown, arg);
+	fprintf(stderr, "errand %s: no option %s; did you mean '%s'?\n", c->name,
+		buf_text(&shown), n.found);
+	return EXIT_USAGE;
+}
+
+static int no_command(const char *name)
+{
+	struct nearest n = {.typed = name, .len = strlen(name)};
+	autobuf struct buf shown = BUF_INIT(KIB(4));
+
+	for (size_t i = 0; commands[i]; i++)
+		nearest_try(&n, commands[i]->name);
+	put_arg(&shown, name);
+	fprintf(stderr, "errand: no command %s", buf_text(&shown));
+	if (n.found)
+		fprintf(stderr, "; did you mean '%s'?", n.found);
+	fprintf(stderr, "\n");
+	return EXIT_USAGE;
+}
+
+/* Where one is closed, the next file would get its number, and be given what is meant for it. */
+static void fill_standard_descriptors(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0)
+			(void)open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
 static int run_with(const struct command *c, const char *const *values, char **args,
 		    size_t n)
 {
 	if (n > c->max_args)
-		return wrong(c, c->args ? "too many arguments:" : "wrong option",
-			     args[c->max_args]);
+		return command_wrong(c, c->args ? "too many arguments:" : "wrong option",
+				     args[c->max_args]);
 	if (n < c->min_args)
-		return wrong(c, "missing", c->args);
+		return command_wrong(c, "missing", c->args);
 	for (int i = 0; c->options[i].name; i++)
 		if (values[i] && c->options[i].value && !*values[i])
-			return wrong(c, "no value for", c->options[i].name);
+			return command_wrong(c, "no value for", c->options[i].name);
+	if (!c->refuses_closed)
+		fill_standard_descriptors();
 	return c->run(values, args);
 }
 
@@ -121,14 +174,14 @@ static int run_command(const struct command *c, int argc, char **argv)
 		}
 		which = match(c, argv, argc, &i, &value);
 		if (which < 0)
-			return wrong(c, "wrong option", argv[i]);
+			return wrong_option(c, argv[i]);
 		values[which] = value;
 	}
 	argv[n] = NULL;
 	return run_with(c, values, argv, n);
 }
 
-int errand_main(int argc, char **argv)
+static int dispatch(int argc, char **argv)
 {
 	if (argc == 2 && strcmp(argv[1], "--version") == 0) {
 		printf("errand %s\n", ERRAND_VERSION);
@@ -142,7 +195,17 @@ int errand_main(int argc, char **argv)
 		if (strcmp(argv[1], commands[i]->name) == 0)
 			return run_command(commands[i], argc - 2, argv + 2);
 	if (argc >= 2)
-		fprintf(stderr, "errand: no command '%s'\n", argv[1]);
+		return no_command(argv[1]);
 	print_commands(stderr);
 	return EXIT_USAGE;
+}
+
+int errand_main(int argc, char **argv)
+{
+	int code = dispatch(argc, argv);
+
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return code;
+	fprintf(stderr, "errand: cannot write to stdout: %s\n", strerror(errno));
+	return EXIT_FAILED;
 }

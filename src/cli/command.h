@@ -35,7 +35,8 @@ struct command {
 	const struct option_spec *options; /* up to one with a NULL name */
 	const char *args;                  /* "ID..."; NULL: none */
 	size_t min_args, max_args;
-	bool takes_command; /* the first argument ends the options */
+	bool takes_command;  /* the first argument ends the options */
+	bool refuses_closed; /* it says itself that it needs stdin, stdout, stderr */
 	/* @values: one for each option, NULL where it was not given. @args: up to NULL. */
 	int (*run)(const char *const *values, char *const *args);
 };
@@ -69,5 +70,7 @@ extern const struct command command_sessions;
 extern const struct command command_wait;
 extern const struct command *const commands[]; /* up to NULL */
 
+/* A wrong argument of @c is said, and what is wrong with it; EXIT_USAGE. */
+int command_wrong(const struct command *c, const char *what, const char *arg);
 /* `errand [--help | --version | <command> ...]`. */
 int errand_main(int argc, char **argv);

@@ -152,8 +152,7 @@ static int run(const char *const *values, char *const *args)
 			shells[i].print();
 			return EXIT_DONE;
 		}
-	fprintf(stderr, "errand completion: bash, zsh or fish, not '%s'\n", args[0]);
-	return EXIT_USAGE;
+	return command_wrong(&command_completion, "bash, zsh or fish, not", args[0]);
 }
 
 const struct command command_completion = {

@@ -43,7 +43,7 @@ const struct command command_doctor = {
 	.name = "doctor",
 	.summary = "look whether all is well",
 	.details = "Looks at the state folder, the host, the kernel and the disk, and says "
-		   "what to do.\nEnds with 1 if something is wrong; a note is no fault.",
+		   "what to\ndo. Ends with 1 if something is wrong; a note is no fault.",
 	.options = options,
 	.run = run,
 };

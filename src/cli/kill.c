@@ -44,11 +44,11 @@ static int sweep_one(struct asking *a, const char *id)
 {
 	struct js *answer = NULL;
 	int rc = people_ask_id(a, "errand/sweep", id, &answer);
+	double found = js_number(js_get(answer, "found"));
 
 	if (rc == EXIT_DONE)
-		printf("%s: %.0f processes found, %.0f left\n", id,
-		       js_number(js_get(answer, "found")),
-		       js_number(js_get(answer, "left")));
+		printf("%s: %.0f process%s found, %.0f left\n", id, found,
+		       found == 1 ? "" : "es", js_number(js_get(answer, "left")));
 	js_free(answer);
 	return rc;
 }

@@ -134,8 +134,8 @@ const struct command command_logs = {
 	.summary = "print a task's log, or follow it",
 	.details =
 		"Prints what the task has printed. Terminal escapes are taken out, unless "
-		"the bytes\nare wanted as they are. Reading takes nothing away from an "
-		"agent's own reading.",
+		"the\nbytes are wanted as they are. Reading takes nothing away from an "
+		"agent's own.",
 	.options = options,
 	.args = "ID",
 	.min_args = 1,

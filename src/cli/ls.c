@@ -35,9 +35,11 @@ static const struct option_spec options[] = {
 };
 
 static const struct column columns[] = {
-	{"ID", false, false},    {"KIND", false, false}, {"STATUS", false, false},
-	{"AGE", true, false},    {"CPU", true, false},   {"MEMORY", true, false},
-	{"UNREAD", true, false}, {"LABEL", false, true}, {"LAST LINE", false, true},
+	{"ID", false, false, 0},       {"KIND", false, false, 5},
+	{"STATUS", false, false, 0},   {"AGE", true, false, 1},
+	{"CPU", true, false, 3},       {"MEMORY", true, false, 4},
+	{"UNREAD", true, false, 2},    {"LABEL", false, true, 0},
+	{"LAST LINE", false, true, 0},
 };
 
 /* ---- cells ---- */
@@ -185,7 +187,7 @@ static int show(struct asking *a, const char *const *values, const char *before)
 	put_table(lists, values[WATCH] != NULL, &out);
 	js_free(lists);
 	(void)fwrite(out.data, 1, out.len, stdout);
-	return fflush(stdout) == 0 ? EXIT_DONE : EXIT_FAILED;
+	return fflush(stdout) == 0 ? EXIT_DONE : EXIT_FAILED; /* main says what is wrong */
 }
 
 static int show_again(struct asking *a, const char *const *values)

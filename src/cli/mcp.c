@@ -31,19 +31,9 @@ static int run(const char *const *values, char *const *args)
 	};
 
 	(void)args;
-	if (era && strcmp(era, "legacy") != 0) {
-		fprintf(stderr, "errand mcp: --era is 'legacy' or left out, not '%s'\n",
-			era);
-		return EXIT_USAGE;
-	}
-	if (o.session && !*o.session) {
-		fprintf(stderr, "errand mcp: --session needs a name\n");
-		return EXIT_USAGE;
-	}
-	if (o.state && !*o.state) {
-		fprintf(stderr, "errand mcp: --state needs a folder\n");
-		return EXIT_USAGE;
-	}
+	if (era && strcmp(era, "legacy") != 0)
+		return command_wrong(&command_mcp, "--era is 'legacy' or left out, not",
+				     era);
 	return host_serve_stdio(&o);
 }
 
@@ -56,5 +46,6 @@ const struct command command_mcp = {
 		"none. A session of a name finds its tasks again; those of a client without one\n"
 		"end a minute after it.",
 	.options = options,
+	.refuses_closed = true,
 	.run = run,
 };

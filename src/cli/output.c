@@ -42,6 +42,8 @@ static int run(const char *const *values, char *const *args)
 	struct js *answer = NULL;
 	int rc = people_connect(&a, values[STATE], NULL);
 
+	if (rc == EXIT_DONE && values[WAIT] && isatty(STDERR_FILENO))
+		fprintf(stderr, "waiting for 1 task\n");
 	if (rc == EXIT_DONE)
 		rc = people_ask_id(&a, values[WAIT] ? "errand/wait" : "errand/get", args[0],
 				   &answer);
@@ -61,7 +63,7 @@ const struct command command_output = {
 	.summary = "print all of a task's output, as text",
 	.details =
 		"Prints the output as an agent reads it, but all of it, and takes nothing "
-		"away from\nthe agent's own reading. The status goes to stderr.",
+		"away\nfrom the agent's own reading. The status goes to stderr.",
 	.options = options,
 	.args = "ID",
 	.min_args = 1,

@@ -152,8 +152,11 @@ int people_ask(struct asking *a, const char *method, const struct buf *params,
 {
 	autobuf struct buf result = BUF_INIT(MAX_JSON_TEXT);
 	struct err err = {0};
-	int code = people_ask_text(a, method, params ? buf_text(params) : "{}", &result);
+	int code;
 
+	if (params && buf_error(params))
+		return say(a, "that is more than a request may hold", EXIT_FAILED);
+	code = people_ask_text(a, method, params ? buf_text(params) : "{}", &result);
 	if (code == EXIT_DONE && js_parse(buf_text(&result), result.len, ret, &err) < 0)
 		code = people_failed(a, &err);
 	return code;

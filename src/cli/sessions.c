@@ -17,8 +17,8 @@ static const struct option_spec options[] = {
 };
 
 static const struct column columns[] = {
-	{"SESSION", false, true}, {"CLIENTS", true, false}, {"TASKS", true, false},
-	{"LIVE", true, false},    {"ENDS IN", true, false},
+	{"SESSION", false, true, 0}, {"CLIENTS", true, false, 1}, {"TASKS", true, false, 2},
+	{"LIVE", true, false, 0},    {"ENDS IN", true, false, 0},
 };
 
 static void add_count(struct table *t, const struct js *n)
@@ -74,15 +74,17 @@ static int end(struct asking *a, const char *name)
 {
 	autobuf struct buf params = BUF_INIT(MAX_REQUEST_LINE);
 	struct js *answer = NULL;
+	double live;
 	int rc;
 
 	buf_addc(&params, '{');
 	js_put_member(&params, "name", name, strlen(name));
 	buf_addc(&params, '}');
 	rc = people_ask(a, "errand/end-session", &params, &answer);
+	live = js_number(js_get(answer, "live"));
 	if (rc == EXIT_DONE)
-		printf("%.0f live tasks are ended with it\n",
-		       js_number(js_get(answer, "live")));
+		printf("%.0f live task%s ended with it\n", live,
+		       live == 1 ? " is" : "s are");
 	js_free(answer);
 	return rc;
 }

@@ -50,21 +50,48 @@ static void measure(const struct table *t, size_t *widths)
 						  screen_width(cell, strlen(cell)));
 }
 
+/* Of the columns that are shown: a width of 0 is none. */
 static size_t total(const struct table *t, const size_t *widths)
 {
-	size_t sum = GAP * (t->n_columns - 1);
+	size_t sum = 0;
 
 	for (size_t i = 0; i < t->n_columns; i++)
-		sum += widths[i];
+		sum += widths[i] ? widths[i] + (sum ? GAP : 0) : 0;
 	return sum;
 }
 
-/* The widest of those that may shrink loses a cell, until all is well or nothing helps. */
-static void fit(const struct table *t, size_t *widths, size_t width)
+/* The total when all have shrunk as far as they may. */
+static size_t least(const struct table *t, const size_t *widths)
 {
-	size_t sum = total(t, widths);
+	size_t small[TABLE_COLUMNS];
 
-	for (; sum > width; sum--) {
+	for (size_t i = 0; i < t->n_columns; i++)
+		small[i] = widths[i] && t->columns[i].may_shrink
+				   ? strlen(t->columns[i].title)
+				   : widths[i];
+	return total(t, small);
+}
+
+/* False: none can be left out. */
+static bool leave_one_out(const struct table *t, size_t *widths)
+{
+	size_t which = t->n_columns;
+
+	for (size_t i = 0; i < t->n_columns; i++)
+		if (widths[i] && t->columns[i].expendable &&
+		    (which == t->n_columns ||
+		     t->columns[i].expendable > t->columns[which].expendable))
+			which = i;
+	if (which == t->n_columns)
+		return false;
+	widths[which] = 0;
+	return true;
+}
+
+/* The widest of those that may shrink loses a cell, until all is well or nothing helps. */
+static void shrink(const struct table *t, size_t *widths, size_t width)
+{
+	for (size_t sum = total(t, widths); sum > width; sum--) {
 		size_t widest = t->n_columns;
 
 		for (size_t i = 0; i < t->n_columns; i++)
@@ -76,6 +103,13 @@ static void fit(const struct table *t, size_t *widths, size_t width)
 			return;
 		widths[widest]--;
 	}
+}
+
+static void fit(const struct table *t, size_t *widths, size_t width)
+{
+	while (least(t, widths) > width && leave_one_out(t, widths))
+		;
+	shrink(t, widths, width);
 }
 
 /* ---- lines ---- */
@@ -93,6 +127,8 @@ static void put_cell(const struct table *t, size_t column, const char *text, siz
 	bool is_last = column + 1 == t->n_columns;
 	size_t used;
 
+	if (!width)
+		return;
 	screen_put(&cell, text, strlen(text), width);
 	used = screen_width(buf_text(&cell), cell.len);
 	if (t->columns[column].is_number && used < width)

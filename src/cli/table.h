@@ -3,7 +3,8 @@
  * table.h - rows of text in columns that fit a terminal.
  *
  * Cells are made harmless as they are put in. Where a line is too wide, the columns that may
- * shrink share what the others leave; no line is ever wider than wanted.
+ * shrink share what the others leave; where that is not enough, columns that can be done without
+ * are left out. No line is ever wider than wanted.
  */
 #pragma once
 
@@ -18,8 +19,9 @@
 
 struct column {
 	const char *title;
-	bool is_number; /* to the right */
-	bool may_shrink;
+	bool is_number;      /* to the right */
+	bool may_shrink;     /* to the width of its title */
+	unsigned expendable; /* the highest is left out first; 0: never, as the last one */
 };
 
 struct table {

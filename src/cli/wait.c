@@ -14,6 +14,9 @@
 
 /* A host answers so many open requests of one client. */
 #define MAX_WAITS 1000
+/* It waits no longer than that, from its last turn on, which may be a little earlier. */
+#define MAX_ONE_WAIT_MS INT32_MAX
+#define EARLY_MS 1000
 
 enum {
 	STATE,
@@ -43,13 +46,18 @@ static void count(struct waits *w, char *const *args)
 		w->n++;
 }
 
+static int64_t left_ms(const struct waits *w)
+{
+	return w->until_ms ? w->until_ms - clock_mono_ms() : INT64_MAX;
+}
+
 static int ask_one(struct asking *a, const struct waits *w, const char *id, struct err *err)
 {
 	autobuf struct buf params = BUF_INIT(MAX_REQUEST_LINE);
-	int64_t left = w->until_ms - clock_mono_ms();
+	int64_t left = left_ms(w);
 
 	people_put_id(&params, id);
-	if (w->until_ms)
+	if (left < MAX_ONE_WAIT_MS)
 		buf_addf(&params, ",\"timeoutMs\":%" PRId64, left > 0 ? left : 1);
 	buf_addc(&params, '}');
 	return link_post(a->link, "errand/wait", buf_text(&params), err);
@@ -102,17 +110,38 @@ static void take_task(struct answer *ret, const struct js *task, const char *id)
 	fprintf(stderr, "%s: %s\n", id, buf_text(&status));
 }
 
-/* The next one, whichever that is. .which is w->n where there will be none. */
-static struct answer take_answer(struct asking *a, struct waits *w)
+/* One answer, whichever comes next: of a task that has ended, or of one that lives when our
+ * time is over. */
+static int read_answer(struct asking *a, const struct waits *w, uint64_t *ret_number,
+		       struct js **ret, struct err *err)
 {
 	autobuf struct buf result = BUF_INIT(MAX_JSON_TEXT);
+	int rc = link_answer(a->link, ret_number, &result, err);
+	const struct js *task;
+
+	if (rc == 0)
+		rc = js_parse(buf_text(&result), result.len, ret, err);
+	task = js_get(*ret, "task");
+	if (rc == 0 && (*ret_number < 1 || *ret_number > w->n || !task))
+		return err_set(err, ERR_FORMAT, "the host answers what was not asked");
+	if (rc == 0 && js_type(js_get(task, "finishedAt")) == JS_NONE &&
+	    left_ms(w) > EARLY_MS)
+		return err_set(err, ERR_SYS, "the host waits no longer");
+	return rc;
+}
+
+/* The next one. .which is w->n where there will be none. */
+static struct answer take_answer(struct asking *a, struct waits *w)
+{
 	struct answer ret = {.which = w->n};
 	struct js *json = NULL;
 	struct err err = {0};
 	uint64_t number = 0;
 	int rc;
 
-	while ((rc = link_answer(a->link, &number, &result, &err)) == -ERR_SYS) {
+	while ((rc = read_answer(a, w, &number, &json, &err)) == -ERR_SYS) {
+		js_free(json);
+		json = NULL;
 		ret.code = people_reconnect(a);
 		if (ret.code == EXIT_DONE)
 			ret.code = ask_all(a, w);
@@ -121,10 +150,6 @@ static struct answer take_answer(struct asking *a, struct waits *w)
 	}
 	if (number >= 1 && number <= w->n)
 		ret.which = w->asked[number - 1];
-	if (rc == 0)
-		rc = js_parse(buf_text(&result), result.len, &json, &err);
-	if (rc == 0 && ret.which == w->n)
-		rc = err_set(&err, ERR_FORMAT, "the host answers what was not asked");
 	if (rc < 0)
 		ret.code = people_failed(a, &err);
 	else
@@ -184,8 +209,8 @@ const struct command command_wait = {
 	.summary = "wait for tasks to end",
 	.details =
 		"Ends with the exit code of the task, or with 128 and the number of the "
-		"signal that\nended it; of several, with the first that is not 0. 124: the "
-		"time was over. 125:\nit has ended without an exit code that anybody knows.",
+		"signal\nthat ended it; of several, with the first that is not 0. 124: the "
+		"time was over.\n125: it has ended without an exit code that anybody knows.",
 	.options = options,
 	.args = "ID...",
 	.min_args = 1,

@@ -15,7 +15,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 sys.dont_write_bytecode = True
 from daemon import ERRAND, Daemon, Operator, Refused  # noqa: E402
-from mcpclient import Client, Folder, alive, run_tests, text_of, wait_for  # noqa: E402
+from mcpclient import Client, alive, run_tests, text_of, wait_for  # noqa: E402
 from people import (COMMANDS, at_the_gate, env_of, equal, err, errand, in_terminal,  # noqa: E402
                     kill_host, no_daemon, out, run, running, shims_of, tasks)
 
@@ -568,7 +568,7 @@ def test_leftovers_that_have_cut_all_ties_are_ended_on_request_only():
         pid = int(out(d, "logs", task))
         out(d, "kill", task)
         assert alive(pid)
-        equal(out(d, "kill", "--leftovers", task), "%s: 1 processes found, 0 left\n" % task)
+        equal(out(d, "kill", "--leftovers", task), "%s: 1 process found, 0 left\n" % task)
         assert not alive(pid)
 
 
@@ -600,7 +600,7 @@ def test_sessions_are_listed_and_ended_with_their_tasks():
         assert re.match(r"agents +1 +0 +0 +-$", lines[1]), lines
         assert re.match(r"people +0 +2 +1 +6d23h$", lines[2]), lines
         shims = shims_of(d)
-        equal(out(d, "sessions", "end", "people"), "1 live tasks are ended with it\n")
+        equal(out(d, "sessions", "end", "people"), "1 live task is ended with it\n")
         wait_for(lambda: tasks(d) == {} and not any(map(alive, shims)), 20)
         assert "no session 'people'" in err(d, "sessions", "end", "people", code=1)
 

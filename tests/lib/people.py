@@ -21,7 +21,7 @@ COMMANDS = ["run", "ls", "output", "logs", "wait", "kill", "extend", "sessions",
 
 
 def equal(got, want):
-    assert got == want, "got %r, expected %r" % (got, want)
+    assert got == want, "got %.2000r, expected %.2000r" % (got, want)
 
 
 def env_of(d, **env):

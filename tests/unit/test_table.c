@@ -5,9 +5,9 @@
 #include "cli/table.h"
 #include "run/screen.h"
 
-static const struct column two[] = {{"NAME", false, true}, {"N", true, false}};
+static const struct column two[] = {{"NAME", false, true, 0}, {"N", true, false, 0}};
 static const struct column three[] = {
-	{"ID", false, false}, {"LABEL", false, true}, {"LINE", false, true}};
+	{"ID", false, false, 0}, {"LABEL", false, true, 0}, {"LINE", false, true, 0}};
 
 static struct table table;
 static struct buf out;
@@ -131,6 +131,27 @@ TEST(no_line_is_wider_than_the_terminal)
 		put(width, 100);
 		CHECK(widest() <= width);
 	}
+}
+
+TEST(what_can_be_done_without_is_left_out_before_a_cell_is_cut)
+{
+	static const struct column some[] = {{"ID", false, false, 0},
+					     {"CPU", true, false, 1},
+					     {"KIND", false, false, 2},
+					     {"LINE", false, true, 0}};
+
+	fresh(some, 4);
+	add("bash-1"), add("12ms"), add("bash"), add("the last line");
+	CHECK_STR(put(33, 100), "ID       CPU  KIND  LINE\n"
+				"bash-1  12ms  bash  the last line\n");
+	CHECK_STR(put(24, 100), "ID       CPU  KIND  LINE\n"
+				"bash-1  12ms  bash  the…\n");
+	CHECK_STR(put(23, 100), "ID       CPU  LINE\n"
+				"bash-1  12ms  the last…\n");
+	CHECK_STR(put(17, 100), "ID      LINE\n"
+				"bash-1  the last…\n");
+	CHECK_STR(put(9, 100), "ID      …\n"
+			       "bash-1  …\n");
 }
 
 TEST(cells_are_made_harmless)
