@@ -144,7 +144,8 @@ static const char *const reasons[] = {
 	[PROTO_BUSY] = "the last request of this kind has not been answered yet",
 	[PROTO_BAD_VALUE] = "there is no such signal or time",
 	[PROTO_NOT_ALLOWED] = "the task has become another user's: the system refuses",
-	[PROTO_NOT_COUNTED] = "without a /proc nobody can tell what is left",
+	[PROTO_NOT_COUNTED] =
+		"nobody can tell what is left: the supervisor cannot read /proc",
 };
 
 static const char *reason_of(uint32_t result)

@@ -95,9 +95,10 @@ TASK_TEST(without_proc_what_is_left_is_not_counted_and_is_released)
 	job_run(w, &j, detached(sleep));
 	assert_int_equal(j.end.processes_left + j.end.detached_left, 0);
 	assert_false(is_folder_free(w)); /* somebody is there, nobody knows who */
-	expect_refused(w, ask_left(&j, &q), "without a /proc nobody can tell what is left");
+	expect_refused(w, ask_left(&j, &q),
+		       "nobody can tell what is left: the supervisor cannot read /proc");
 	expect_refused(w, ask_sweep(&j, &q, true),
-		       "without a /proc nobody can tell what is left");
+		       "nobody can tell what is left: the supervisor cannot read /proc");
 	run_drop(j.task);
 	wait_until(w, only_folder(w)[0] == 0);
 	assert_int_equal(count_alive(sleep), 1);

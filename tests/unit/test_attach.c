@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 #include <sys/file.h>
 
+#include "asks.h"
 #include "hosts.h"
 
 #include "base/limits.h"
@@ -271,9 +272,12 @@ static void start_without_descriptors(struct world *w, struct job *j, const char
 TASK_TEST(a_task_that_leaves_its_shim_no_descriptors_is_killed_with_proof)
 {
 	const char *sleep = own_sleep();
+	struct ask q;
 	struct job j;
 
 	start_without_descriptors(w, &j, sleep);
+	expect_refused(w, ask_left(&j, &q),
+		       "nobody can tell what is left: the supervisor cannot read /proc");
 	run_kill(j.task);
 	job_wait(w, &j);
 	assert_int_equal(j.end.cause, RUN_KILL);
