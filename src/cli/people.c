@@ -85,6 +85,8 @@ static int connect_link(struct asking *a)
 	case LINK_STALE:
 		return no_host(a);
 	case LINK_REFUSED:
+	case LINK_OLDER:
+	case LINK_NEWER:
 	case LINK_BROKEN:
 		break;
 	}

@@ -17,11 +17,15 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/limits.h"
+#include "host/handover.h"
 #include "host/host.h"
 #include "host/internal.h"
 #include "host/journal.h"
 #include "run/run.h"
 #include "transport/unixsocket.h"
+
+/* Of a daemon that takes over. Each is waited for, for a second. */
+#define MAX_PREDECESSORS 10
 
 struct daemon {
 	struct host host; /* first: a struct host of ours is one of these */
@@ -161,6 +165,22 @@ static const struct host_type daemon_type = {
 
 /* ---- start and end ---- */
 
+/*
+ * An older daemon that is there makes way, if ours is a newer version. Meanwhile a client of its own
+ * version may have started another one, which makes way as well.
+ */
+static int take_folder(struct host *h, const char *state, struct err *err)
+{
+	bool is_expected = true;
+	int rc = -ERR_STATE;
+
+	for (int i = 0; i < MAX_PREDECESSORS && rc == -ERR_STATE && is_expected; i++) {
+		is_expected = handover_ask(state);
+		rc = state_open(&h->state, state, err);
+	}
+	return rc;
+}
+
 static int start(struct daemon *d, const char *state, struct err *err)
 {
 	struct host *h = &d->host;
@@ -169,7 +189,7 @@ static int start(struct daemon *d, const char *state, struct err *err)
 	h->owners.grace_ms = h->config.grace_s * 1000;
 	h->owners.keep_ms = h->config.keep_for_s * 1000;
 	if (rc == 0)
-		rc = state_open(&h->state, state, err);
+		rc = take_folder(h, state, err);
 	if (rc == 0)
 		rc = journal_new(h, &h->journal, err);
 	if (rc == 0)

@@ -24,6 +24,7 @@
 #include "host/ident.h"
 #include "host/link.h"
 #include "host/state.h"
+#include "host/version.h"
 #include "run/shims.h"
 #include "store/store.h"
 
@@ -183,14 +184,17 @@ static void look_at_shims(struct visit *v)
 
 static void look_at_version(const struct visit *v, const struct welcome *w)
 {
-	if (strcmp(w->version, ERRAND_VERSION) == 0)
+	int order = version_compare(w->version, ERRAND_VERSION);
+
+	if (order == 0)
 		tell(v, DOCTOR_FINE, "host", "pid %ld, version %s", (long)w->pid,
 		     w->version);
 	else
-		tell(v, DOCTOR_POORER, "host",
-		     "pid %ld is version %s, and this is %s: it goes when it is idle, or "
-		     "end it with SIGTERM when no task matters",
-		     (long)w->pid, w->version, ERRAND_VERSION);
+		tell(v, DOCTOR_POORER, "host", "pid %ld is version %s, and this is %s: %s",
+		     (long)w->pid, w->version, ERRAND_VERSION,
+		     order < 0 ? "it makes way for the next `errand mcp` or `errand run`, "
+				 "and no task ends with it"
+			       : "this one is outdated");
 }
 
 static void look_at_host(struct visit *v)
@@ -213,6 +217,8 @@ static void look_at_host(struct visit *v)
 		     "none runs; one has died, the next takes its place");
 		break;
 	case LINK_REFUSED:
+	case LINK_OLDER:
+	case LINK_NEWER:
 	case LINK_BROKEN:
 		tell(v, DOCTOR_BROKEN, "host", "%s", err.msg);
 	}

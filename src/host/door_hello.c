@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/limits.h"
+#include "host/handover.h"
 #include "host/internal.h"
 #include "host/peer.h"
 #include "run/bash.h"
@@ -19,14 +20,19 @@
 /* Processes between a task's main one and a client that it started: more is no tree of a task. */
 #define MAX_DEPTH 4096
 
+static void say_last(struct client *c, struct buf *line)
+{
+	c->is_answered = true;
+	client_send(c, line, LAST);
+	c->transport->type->flush(c->transport);
+}
+
 static void refuse(struct client *c, const struct err *why)
 {
 	struct buf line = BUF_INIT(KIB(1));
 
-	c->is_refused = true;
 	welcome_put_refusal(&line, why->msg);
-	client_send(c, &line, LAST);
-	c->transport->type->flush(c->transport);
+	say_last(c, &line);
 }
 
 /* ---- who asks ---- */
@@ -94,11 +100,30 @@ static void welcome(struct client *c)
 		door_operator_enter(c);
 }
 
+static void hand_over(struct client *c)
+{
+	struct buf line = BUF_INIT(KIB(1));
+	struct err err = {0};
+	int rc = owner_above(c) ? err_set(&err, ERR_STATE, "a task may not end the host")
+				: handover_grant(c, &err);
+
+	if (rc < 0) {
+		refuse(c, &err);
+		return;
+	}
+	welcome_put(&line);
+	say_last(c, &line);
+}
+
 static void take_context(struct client *c, const char *bytes, size_t len)
 {
 	struct err err = {0};
 	int rc = context_read(&c->hello.context, bytes, len, &err);
 
+	if (rc == 0 && c->hello.role == HELLO_HANDOVER) {
+		hand_over(c);
+		return;
+	}
 	if (rc == 0)
 		rc = find_owner(c, &err);
 	if (rc < 0)
@@ -119,7 +144,7 @@ static void take_hello(struct client *c, const char *line, size_t len)
 
 static void hello_line(struct client *c, const char *line, size_t len)
 {
-	if (c->is_refused)
+	if (c->is_answered)
 		return;
 	if (c->hello.context_bytes > 0)
 		take_context(c, line, len);

@@ -19,6 +19,7 @@
 static const char *const roles[] = {
 	[HELLO_MCP] = "mcp",
 	[HELLO_OPERATOR] = "operator",
+	[HELLO_HANDOVER] = "handover",
 };
 #define N_ROLES (sizeof(roles) / sizeof(roles[0]))
 
@@ -61,7 +62,7 @@ static int get_role(const struct js *h, struct hello *ret, struct err *err)
 			return 0;
 		}
 	}
-	return wrong(err, "role", "\"mcp\" or \"operator\"");
+	return wrong(err, "role", "\"mcp\", \"operator\" or \"handover\"");
 }
 
 static int get_session(const struct js *h, struct hello *ret, struct err *err)
@@ -252,22 +253,36 @@ void welcome_put_refusal(struct buf *out, const char *why)
 	buf_adds(out, "}}");
 }
 
+static int no_host(struct err *err)
+{
+	return err_set(err, ERR_FORMAT, "it does not speak as a host of errand");
+}
+
+static int read_welcome(const struct js *w, struct welcome *ret, struct err *err)
+{
+	const char *why = js_string(js_get(w, "error"), NULL);
+	double pid = 0, protocol = 0;
+	bool is_whole = get_number(w, "pid", 1, 1e9, &pid) &&
+			get_number(w, "protocol", 1, 1e9, &protocol) &&
+			get_text(w, "version", ret->version, sizeof(ret->version));
+
+	ret->pid = (pid_t)pid;
+	ret->protocol = (int)protocol;
+	if (why)
+		return err_set(err, ERR_STATE, "%s", why);
+	return is_whole ? 0 : no_host(err);
+}
+
 int welcome_read(const char *line, size_t len, struct welcome *ret, struct err *err)
 {
 	struct js *root = NULL;
-	const struct js *w;
-	const char *why;
-	double pid = 0;
 	int rc = js_parse(line, len, &root, NULL);
 
-	w = js_get(root, "errand");
-	why = js_string(js_get(w, "error"), NULL);
-	if (why)
-		rc = err_set(err, ERR_STATE, "%s", why);
-	else if (rc < 0 || !get_number(w, "pid", 1, 1e9, &pid) ||
-		 !get_text(w, "version", ret->version, sizeof(ret->version)))
-		rc = err_set(err, ERR_FORMAT, "it does not speak as a host of errand");
-	ret->pid = (pid_t)pid;
+	*ret = (struct welcome){0};
+	if (rc == 0)
+		rc = read_welcome(js_get(root, "errand"), ret, err);
+	else
+		rc = no_host(err);
 	js_free(root);
 	return rc;
 }

@@ -23,6 +23,7 @@ struct err;
 enum hello_role {
 	HELLO_MCP,      /* an agent's client: numbered lines of MCP */
 	HELLO_OPERATOR, /* a person's: requests of src/host/operator.c */
+	HELLO_HANDOVER, /* a newer daemon: whoever is there is to make way for it */
 };
 
 struct hello {
@@ -47,10 +48,12 @@ void hello_put(struct buf *out, const struct hello *h);
 struct welcome {
 	char version[32];
 	pid_t pid;
+	int protocol;
 };
 
 void welcome_put(struct buf *out);
 void welcome_put_refusal(struct buf *out, const char *why);
-/* ERR_STATE: refused, with the host's reason. ERR_FORMAT: nothing that a host says. */
+/* ERR_STATE: refused, with the host's reason; @ret is set all the same, as far as it is told.
+ * ERR_FORMAT: nothing that a host says. */
 int welcome_read(const char *line, size_t len, struct welcome *ret, struct err *err)
 	__attribute__((warn_unused_result));

@@ -128,6 +128,8 @@ void host_turn(struct host *h)
 			let_out(h);
 	} while (is_open && has_more(h));
 	h->is_turning = false;
+	if (is_open && h->makes_way && !journal_trouble(h->journal))
+		host_leave(h);
 	if (!is_leaving(h))
 		arm(h);
 }

@@ -11,6 +11,7 @@
  *      daemon.c     the host as a process of its own: socket, many clients, idle time
  *      client.c     one client, from its connection to its end
  *      door_*.c     how a client's lines are taken: MCP, a hello, an operator's requests
+ *      handover.c   one daemon after another
  *      owners.c     names and agents
  *      journal.c    what must not be forgotten, into the store and back
  *      judge.c      the operator's program that is asked before each tool call
@@ -58,6 +59,7 @@ struct host {
 	uv_poll_t run_poll;
 	uv_signal_t signals[HOST_SIGNALS];
 	bool is_polling_run, is_turning;
+	bool makes_way; /* for a newer daemon, when the turn has ended */
 	atomic_bool is_leaving;
 	int exit_code;
 	int64_t armed_ms;   /* INT64_MAX: the timer is off */
@@ -117,9 +119,9 @@ struct client {
 	struct host *host;
 	const struct door *door;
 	struct transport *transport;
-	bool is_gone;    /* freed in the turn that is under way, or the next */
-	bool is_refused; /* and has been told why */
-	bool is_leaving; /* it has said bye, and is to hear it behind its last answer */
+	bool is_gone;     /* freed in the turn that is under way, or the next */
+	bool is_answered; /* once and for all: refused, or granted all it wanted */
+	bool is_leaving;  /* it has said bye, and is to hear it behind its last answer */
 
 	struct hello hello; /* its context is what the client hands on to tasks */
 	char *owner;        /* the client's own name; NULL: it has none, or not yet */

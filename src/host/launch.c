@@ -21,7 +21,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -30,10 +29,13 @@
 #include "base/err.h"
 #include "host/peer.h"
 #include "host/state.h"
+#include "host/version.h"
 
 /* A daemon listens after some milliseconds; recovery of many tasks may take longer. */
 #define PATIENCE_MS 5000
 #define MAX_PAUSE_MS 50
+/* An older daemon that is to make way is asked no more often. */
+#define FAREWELL_MS 200
 #define LOG "host.log"
 #define MAX_VARIABLES 1000
 
@@ -94,6 +96,7 @@ struct launch {
 	int folder_fd;
 	int ready_fd; /* ends when the daemon listens, or is no more; -1: nobody tells */
 	off_t log_at; /* what it says comes behind that */
+	bool is_started;
 };
 
 static int prepare(struct launch *l, const char *state, struct err *err)
@@ -277,27 +280,32 @@ static bool is_absent(enum link_state s)
 	return s == LINK_NO_SOCKET || s == LINK_STALE;
 }
 
-static void pause_ms(int64_t ms)
+/* Also where one runs, if it is older than we are: ours takes its place. */
+static bool wants_daemon(enum link_state s, const struct link *l)
 {
-	struct timespec t = {.tv_nsec = (long)ms * 1000000};
-
-	(void)nanosleep(&t, NULL);
+	return is_absent(s) || s == LINK_OLDER ||
+	       (s == LINK_OPEN &&
+		version_compare(link_welcome(l)->version, ERRAND_VERSION) < 0);
 }
 
-/* Until the daemon says that it listens, or is gone; else a moment. True: it has said so. */
-static bool await(struct launch *l, int64_t *pause, int64_t left)
+static enum link_state open_again(const struct link_options *o, struct link **ret,
+				  struct err *err)
+{
+	link_free(*ret);
+	*ret = NULL;
+	return link_open(o, ret, err);
+}
+
+/* A moment, and less if the daemon says that it listens, or is gone. True: it has said so. */
+static bool await(struct launch *l, int ms)
 {
 	struct pollfd p = {.fd = l->ready_fd, .events = POLLIN};
 
-	if (l->ready_fd >= 0) {
-		(void)poll(&p, 1, (int)left);
-		close(l->ready_fd);
-		l->ready_fd = -1;
-		return true;
-	}
-	pause_ms(*pause);
-	*pause = *pause * 2 < MAX_PAUSE_MS ? *pause * 2 : MAX_PAUSE_MS;
-	return false;
+	if (poll(&p, 1, ms) != 1)
+		return false;
+	close(l->ready_fd);
+	l->ready_fd = -1;
+	return true;
 }
 
 /* Somebody starts, or ends: another daemon than ours. */
@@ -329,22 +337,42 @@ static int tell_why(const struct launch *l, struct err *err)
 	return err_set(err, ERR_STATE, "it ended at its start: %.300s", line);
 }
 
-static enum link_state wait_for_daemon(const struct link_options *o, struct launch *l,
-				       struct link **ret, struct err *err)
+/* Start one, unless another one is just starting or ending: then in a moment. Below 0: none can
+ * be started, and nobody else is to be waited for. */
+static int start_once(const struct link_options *o, struct launch *l, enum link_state s,
+		      struct err *err)
 {
-	int64_t now = clock_mono_ms(), until = now + PATIENCE_MS, pause = 2;
-	enum link_state s = LINK_NO_SOCKET;
+	int rc;
 
-	for (; is_absent(s) && now < until; now = clock_mono_ms()) {
-		bool has_ended = await(l, &pause, until - now);
+	if (l->is_started || (is_absent(s) && is_locked(l)))
+		return 0;
+	l->is_started = true;
+	rc = start_daemon(l, err);
+	/* A client that was connected waits for the one that others start. */
+	return o->is_again && is_absent(s) ? 0 : rc;
+}
 
-		s = link_open(o, ret, err);
-		if (is_absent(s) && has_ended && !is_locked(l)) {
-			(void)tell_why(l, err);
-			return LINK_BROKEN;
-		}
+static enum link_state wait_for_daemon(const struct link_options *o, struct launch *l,
+				       enum link_state s, struct link **ret,
+				       struct err *err)
+{
+	int64_t until = clock_mono_ms() + PATIENCE_MS;
+	bool has_ended = false;
+	int pause = 2;
+
+	while (wants_daemon(s, *ret) && !has_ended && clock_mono_ms() < until) {
+		if (start_once(o, l, s, err) < 0)
+			return is_absent(s) ? LINK_BROKEN : s;
+		has_ended = await(l, is_absent(s) ? pause : FAREWELL_MS);
+		pause = pause * 2 < MAX_PAUSE_MS ? pause * 2 : MAX_PAUSE_MS;
+		s = open_again(o, ret, err);
+		if (is_absent(s) && has_ended && is_locked(l))
+			has_ended = false; /* another one was quicker */
 	}
-	return s;
+	if (!is_absent(s) || !has_ended)
+		return s;
+	(void)tell_why(l, err);
+	return LINK_BROKEN;
 }
 
 enum link_state launch_link(const struct link_options *o, struct link **ret,
@@ -352,17 +380,12 @@ enum link_state launch_link(const struct link_options *o, struct link **ret,
 {
 	struct launch l = {.folder_fd = -1, .ready_fd = -1};
 	enum link_state s = link_open(o, ret, err);
-	int rc;
 
-	if (!is_absent(s))
+	if (!wants_daemon(s, *ret))
 		return s;
-	rc = prepare(&l, o->state, err);
-	if (rc == 0)
-		rc = start_daemon(&l, err);
-	/* A client that was connected waits for the one that others start. */
-	if (rc == 0 || o->is_again)
-		s = wait_for_daemon(o, &l, ret, err);
-	else
+	if (prepare(&l, o->state, err) == 0)
+		s = wait_for_daemon(o, &l, s, ret, err);
+	else if (is_absent(s))
 		s = LINK_BROKEN;
 	release(&l);
 	return s;

@@ -15,6 +15,7 @@
 #include "base/limits.h"
 #include "host/host.h"
 #include "host/state.h"
+#include "host/version.h"
 #include "mcp/rpc.h"
 #include "transport/framing.h"
 #include "transport/unixsocket.h"
@@ -132,6 +133,20 @@ static int say_hello(struct link *l, const struct link_options *o, struct err *e
 	return 0;
 }
 
+static enum link_state other_protocol(const struct link *l, struct err *err)
+{
+	const struct welcome *w = &l->welcome;
+	bool is_older = version_compare(w->version, ERRAND_VERSION) < 0;
+
+	(void)err_set(err, ERR_STATE,
+		      "the daemon is errand %s (pid %ld) and speaks version %d of the "
+		      "protocol, this is errand %s and speaks version %d: %s",
+		      w->version, (long)w->pid, w->protocol, ERRAND_VERSION, HELLO_PROTOCOL,
+		      is_older ? "end the daemon, no task ends with it"
+			       : "use the newer program");
+	return is_older ? LINK_OLDER : LINK_NEWER;
+}
+
 static enum link_state greet(struct link *l, const struct link_options *o, struct err *err)
 {
 	const char *line;
@@ -146,7 +161,9 @@ static enum link_state greet(struct link *l, const struct link_options *o, struc
 	case 0:
 		return LINK_OPEN;
 	case ERR_STATE:
-		return LINK_REFUSED;
+		return l->welcome.protocol && l->welcome.protocol != HELLO_PROTOCOL
+			       ? other_protocol(l, err)
+			       : LINK_REFUSED;
 	default:
 		return LINK_BROKEN;
 	}

@@ -33,7 +33,9 @@ enum link_state {
 	LINK_OPEN,
 	LINK_NO_SOCKET,
 	LINK_STALE,   /* a socket that nobody listens on */
-	LINK_REFUSED, /* a host, but it does not want us: another version, another user */
+	LINK_REFUSED, /* a host, but it does not want us: another user, another namespace */
+	LINK_OLDER,   /* one of an older version, which speaks another protocol */
+	LINK_NEWER,   /* the same, of a newer version */
 	LINK_BROKEN,  /* the folder cannot be used, or whatever is there does not answer */
 };
 

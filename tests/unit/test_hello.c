@@ -56,6 +56,16 @@ TEST(a_hello_is_taken_apart)
 	hello_release(&hello);
 }
 
+TEST(a_newer_daemon_says_that_it_is_one)
+{
+	CHECK_INT(take("\"protocol\":1,\"version\":\"2\",\"role\":\"handover\","
+		       "\"nonce\":\"00112233445566778899aabbccddeeff\",\"umask\":18,"
+		       "\"pid\":7,\"context_bytes\":3,\"limits\":[]"),
+		  0);
+	CHECK_INT(hello.role, HELLO_HANDOVER);
+	hello_release(&hello);
+}
+
 TEST(nobody_needs_a_session_or_an_era)
 {
 	CHECK_INT(take(GOOD ",\"limits\":[]"), 0);
@@ -67,7 +77,8 @@ TEST(nobody_needs_a_session_or_an_era)
 TEST(each_member_is_checked_and_named)
 {
 	static const char *const cases[][2] = {
-		{",\"role\":\"root\"", "hello: role: expected \"mcp\" or \"operator\""},
+		{",\"role\":\"root\"",
+		 "hello: role: expected \"mcp\", \"operator\" or \"handover\""},
 		{",\"version\":1", "hello: version: expected a short string"},
 		{",\"version\":\"a\\u0000b\"", "hello: version: expected a short string"},
 		{",\"nonce\":\"0011\"", "hello: nonce: expected 32 hex digits"},
@@ -216,6 +227,7 @@ TEST(a_welcome_says_who_is_there)
 	CHECK_INT(welcome_read(line.data, line.len, &w, &err), 0);
 	CHECK_STR(w.version, ERRAND_VERSION);
 	CHECK_INT(w.pid, getpid());
+	CHECK_INT(w.protocol, HELLO_PROTOCOL);
 }
 
 TEST(a_refusal_is_told_as_it_was_said)
@@ -226,6 +238,20 @@ TEST(a_refusal_is_told_as_it_was_said)
 	welcome_put_refusal(&line, "not \"you\"");
 	CHECK_INT(welcome_read(line.data, line.len, &w, &err), -ERR_STATE);
 	CHECK_STR(err.msg, "not \"you\"");
+	CHECK_STR(w.version, ERRAND_VERSION);
+	CHECK_INT(w.protocol, HELLO_PROTOCOL);
+}
+
+TEST(a_refusal_by_who_speaks_another_protocol_says_which)
+{
+	static const char line[] = "{\"errand\":{\"protocol\":2,\"version\":\"9.1\","
+				   "\"pid\":7,\"error\":\"no\"}}";
+	struct welcome w;
+
+	CHECK_INT(welcome_read(line, sizeof(line) - 1, &w, &err), -ERR_STATE);
+	CHECK_STR(w.version, "9.1");
+	CHECK_INT(w.protocol, 2);
+	CHECK_INT(w.pid, 7);
 }
 
 TEST(a_stranger_is_no_host)
