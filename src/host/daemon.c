@@ -96,7 +96,8 @@ static bool has_socket(const struct daemon *d)
 	       S_ISSOCK(st.st_mode);
 }
 
-/* Something was removed. Without its folder a host is nobody's, and so are its tasks. */
+/* Something was removed, or the folder moved. Without its folder a host is nobody's, and so are its
+ * tasks; with one that is elsewhere they run on, and are found there. */
 static void on_watch(uv_poll_t *p, int status, int events)
 {
 	struct daemon *d = p->data;
@@ -107,6 +108,12 @@ static void on_watch(uv_poll_t *p, int status, int events)
 	(void)events;
 	while (read(d->watch_fd, bytes, sizeof(bytes)) > 0)
 		;
+	if (state_is_elsewhere(&d->host.state)) {
+		host_say("the state folder was moved or replaced: its tasks run on, and "
+			 "the next daemon there finds them");
+		host_fail(&d->host);
+		return;
+	}
 	if (has_socket(d) || listen_again(d, &err) == 0) {
 		journal_look(d->host.journal);
 		host_turn(&d->host);
@@ -124,9 +131,9 @@ static int watch_folder(struct daemon *d, struct err *err)
 
 	d->watch_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", d->host.state.folder_fd);
-	if (d->watch_fd < 0 ||
-	    inotify_add_watch(d->watch_fd, path,
-			      IN_DELETE | IN_MOVED_FROM | IN_DELETE_SELF) < 0)
+	if (d->watch_fd < 0 || inotify_add_watch(d->watch_fd, path,
+						 IN_DELETE | IN_MOVED_FROM |
+							 IN_DELETE_SELF | IN_MOVE_SELF) < 0)
 		return 0; /* nobody will be told, and clients start another host */
 	rc = uv_poll_init(&d->host.loop, &d->watch, d->watch_fd);
 	if (rc < 0)

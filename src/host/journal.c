@@ -507,7 +507,10 @@ static void do_commit(uv_work_t *w)
 {
 	struct journal *j = w->data;
 
-	if (j->store)
+	if (state_is_elsewhere(&j->host->state))
+		j->rc = err_set(&j->err, ERR_NOT_FOUND,
+				"the state folder was moved or replaced");
+	else if (j->store)
 		j->rc = store_keep_place(&j->store, &j->err);
 	else
 		j->rc = store_open(j->host->state.path, STORE_WRITE, &j->store, NULL,

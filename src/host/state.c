@@ -307,6 +307,17 @@ static int lock_all(struct state *s, struct err *err)
 	return 0;
 }
 
+bool state_is_elsewhere(const struct state *s)
+{
+	struct stat ours, there;
+
+	if (!s->path || fstat(s->folder_fd, &ours) < 0)
+		return false;
+	if (stat(s->path, &there) < 0)
+		return ours.st_nlink > 0;
+	return there.st_ino != ours.st_ino || there.st_dev != ours.st_dev;
+}
+
 int state_open(struct state *ret, const char *given, struct err *err)
 {
 	struct state s = STATE_NONE;
@@ -314,6 +325,10 @@ int state_open(struct state *ret, const char *given, struct err *err)
 
 	if (rc == 0)
 		rc = lock_all(&s, err);
+	if (rc == 0 && state_is_elsewhere(&s))
+		rc = err_set(err, ERR_NOT_FOUND,
+			     "the state folder '%.100s' was moved or replaced meanwhile",
+			     s.path);
 	if (rc < 0)
 		forget(&s);
 	else

@@ -40,6 +40,9 @@ int state_folder(const char *given, char **ret_path, int *ret_fd, struct err *er
 /* All of it, for a daemon. ERR_STATE: another one has it; the text names its pid. */
 int state_open(struct state *ret, const char *given, struct err *err)
 	__attribute__((warn_unused_result));
+/* Was the folder of a daemon moved away, or another one put in its place? One that was removed was
+ * not. What is kept by its path would be kept elsewhere. */
+bool state_is_elsewhere(const struct state *s);
 /*
  * A folder of its own in it. An explicit state folder that cannot be used is an error with its
  * path; the default one is replaced by a temporary folder.

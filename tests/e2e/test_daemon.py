@@ -2,16 +2,18 @@
 """`errand daemon`: its lock and socket, who may come in, what clients see of each other."""
 import json
 import os
+import re
 import signal
 import stat
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 sys.dont_write_bytecode = True
 from daemon import ERRAND, Agent, Daemon, Lines, Refused, hello  # noqa: E402
-from mcpclient import alive, run_tests, wait_for  # noqa: E402
+from mcpclient import Client, alive, run_tests, wait_for  # noqa: E402
 
 
 def equal(got, want):
@@ -115,6 +117,38 @@ def test_a_client_and_a_live_task_keep_it():
             op.ask("errand/kill", id=task)
             op.ask("errand/wait", id=task)
         equal(d.proc.wait(20), 0)
+
+
+def wakes(pid):
+    """How often any thread of @pid has slept and gone on."""
+    total = 0
+    for thread in os.listdir("/proc/%d/task" % pid):
+        with open("/proc/%d/task/%s/status" % (pid, thread), encoding="ascii") as f:
+            total += int(re.search(r"^voluntary_ctxt_switches:\s*(\d+)", f.read(), re.M).group(1))
+    return total
+
+
+def rests(*pids):
+    """Waits for a second and a half in which none of them wakes."""
+    seen = {"count": -1, "since": 0}
+
+    def is_quiet():
+        count = sum(wakes(pid) for pid in pids)
+        if count != seen["count"]:
+            seen.update(count=count, since=time.monotonic())
+        return time.monotonic() - seen["since"] > 1.5
+    wait_for(is_quiet, 20, "a daemon that rests")
+
+
+def test_who_has_nothing_to_do_sleeps():
+    with Daemon() as d:
+        rests(d.proc.pid)
+        with Client.errand("--session", "s", env=d.env) as c:
+            c.initialize()
+            c.tool("bash", command="exec sleep 600", description="d", run_in_background=True)
+            waiting = c.post_tool("task_output", task_id="bash-1", wait=True, timeout_ms=60000)
+            rests(d.proc.pid, c.proc.pid)
+            assert not c.has(waiting)
 
 
 def test_wrong_usage_and_settings_are_told():

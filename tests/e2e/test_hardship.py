@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A daemon in trouble: full and read-only disks, a database taken away or damaged, no descriptors
 left, a clock set back, a second daemon. Nothing is lost, and who asks is told why."""
+import fcntl
 import os
 import resource
 import shutil
@@ -14,7 +15,7 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 sys.dont_write_bytecode = True
 from daemon import ERRAND, Agent, Daemon, Refused  # noqa: E402
-from mcpclient import notices_of, run_tests, text_of, wait_for  # noqa: E402
+from mcpclient import alive, notices_of, run_tests, text_of, wait_for  # noqa: E402
 
 
 def equal(got, want):
@@ -216,6 +217,83 @@ def test_a_database_that_is_damaged_under_a_daemon_never_makes_it_crash_or_lie()
         d.start()
         with d.agent(session="s") as a:
             equal(a.text("bash", command="echo hi", description="d"), "hi\n")
+
+
+# ---- the folder ----
+
+def put_another(state, moved):
+    os.rename(state, moved)
+    os.mkdir(state, 0o700)
+
+
+def in_a_folder_that_goes(top, then):
+    """A daemon with a live task; @then gets it, its client, the path, and another one."""
+    state, moved = os.path.join(top, "state"), os.path.join(top, "moved")
+    with Daemon(state) as d:
+        with d.agent(session="s") as a:
+            task = start(a, "echo $$; exec sleep 600")
+            pid = int(wait_for(lambda: (lambda t: t if t[0].isdigit() else None)(
+                a.text("task_output", task_id=task)), 10).split()[0])
+            then(d, a, state, moved)
+        assert "state folder was moved or replaced" in d.said(), d.said()
+        assert alive(pid), "the task was ended"
+    with Daemon(moved) as d, d.agent(session="s") as a:
+        assert task + " [bash] running" in a.text("task_list"), a.text("task_list")
+
+
+def test_a_folder_that_is_moved_under_a_daemon_is_left_and_its_tasks_run_on():
+    def move(d, _a, state, moved):
+        os.rename(state, moved)
+        equal(d.proc.wait(10), 1)
+        assert not os.path.exists(state)
+    with tempfile.TemporaryDirectory() as top:
+        in_a_folder_that_goes(top, move)
+
+
+def test_a_daemon_touches_nothing_in_the_folder_that_has_taken_the_place_of_its_own():
+    def replace(d, _a, state, moved):
+        put_another(state, moved)
+        equal(d.proc.wait(10), 1)
+        equal(os.listdir(state), [])
+        with Daemon(state) as other, other.agent(session="s") as b:
+            equal(b.text("task_list"), "(no background tasks)")
+    with tempfile.TemporaryDirectory() as top:
+        in_a_folder_that_goes(top, replace)
+
+
+def test_a_folder_above_that_is_moved_is_noticed_when_something_is_to_be_kept():
+    def move_above(d, a, state, moved):
+        top = os.path.dirname(state)
+        os.rename(top, top + "-away")
+        os.makedirs(state, 0o700)
+        a.post_tool("bash", command="true", description="d")
+        equal(d.proc.wait(10), 1)
+        equal(os.listdir(state), [])
+        os.rename(top + "-away/state", moved)
+    with tempfile.TemporaryDirectory() as above:
+        os.mkdir(above + "/top")
+        in_a_folder_that_goes(above + "/top", move_above)
+
+
+def test_a_folder_that_is_replaced_while_a_daemon_starts_is_not_mixed_with_the_other():
+    with tempfile.TemporaryDirectory() as top:
+        state, moved = os.path.join(top, "state"), os.path.join(top, "moved")
+        os.mkdir(state, 0o700)
+        with open(os.path.join(state, "host.lock"), "wb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            with subprocess.Popen([ERRAND, "daemon", "--state", state],
+                                  stderr=subprocess.PIPE) as starting:
+                def has_opened_it():
+                    folder = "/proc/%d/fd" % starting.pid
+                    return any(os.readlink(os.path.join(folder, fd)) == state + "/host.lock"
+                               for fd in os.listdir(folder))
+                wait_for(has_opened_it, 10)
+                put_another(state, moved)
+                fcntl.flock(lock, fcntl.LOCK_UN)
+                said = starting.stderr.read()
+        equal(starting.returncode, 1)
+        assert b"was moved or replaced" in said and state.encode() in said, said
+        equal((os.listdir(state), os.listdir(moved)), ([], ["host.lock"]))
 
 
 # ---- the clock ----
