@@ -130,8 +130,10 @@ def test_a_container_has_its_own_daemon_whose_tasks_end_with_it_and_are_told_as_
         inside = [*CONTAINED, "--mount-proc", ERRAND, "mcp", "--session", "s"]
         with Client(inside, env=ENV, state=state) as c:
             c.initialize()
-            equal(c.text("bash", command="exec sleep 600", description="d",
+            equal(c.text("bash", command="echo up; exec sleep 600", description="d",
                          run_in_background=True), "started background task bash-1")
+            # One that has not begun is waited for: who asked for it may come back.
+            wait_for(lambda: "up" in c.text("task_output", task_id="bash-1"))
             equal(c.stderr_text(), "")
         wait_for(lambda: not host_process(state), 10)
         with Client.errand("--session", "s", env=ENV, state=state) as c:
