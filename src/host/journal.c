@@ -106,9 +106,8 @@ static void on_session(void *ud, const struct store_session *s)
 	buf_addc(&j->away, 0);
 }
 
-static bool is_fact(const char *json, size_t len, const char *name)
+static bool is_name(struct js_span fact, const char *name)
 {
-	struct js_span fact = js_member((struct js_span){json, len}, "fact");
 	size_t n = strlen(name);
 
 	return fact.len == n + 2 && memcmp(fact.ptr + 1, name, n) == 0;
@@ -143,12 +142,13 @@ static void drop_last_owner(struct journal *j)
 static void on_fact(void *ud, const char *json, size_t len)
 {
 	struct journal *j = ud;
+	struct js_span name = js_member((struct js_span){json, len}, "fact");
 
 	buf_addc(&j->facts, j->facts.len > 0 ? ',' : '[');
 	buf_add(&j->facts, json, len);
-	if (is_fact(json, len, "agent"))
+	if (is_name(name, "agent"))
 		note_owner(j, json, len);
-	else if (is_fact(json, len, "agent-gone"))
+	else if (is_name(name, "agent-gone"))
 		drop_last_owner(j);
 }
 

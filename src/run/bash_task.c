@@ -438,32 +438,46 @@ int bash_start(struct bash *b, errand_agent owner, const struct run_context *cli
 
 /* ---- the tasks of a dead host ---- */
 
-static bool has_ended(const struct js *record)
+static bool is_word(struct js_span s, const char *word)
 {
-	const struct js *status = js_get(record, "status");
-
-	return !js_string_is(status, "running") && !js_string_is(status, "stopping");
+	return s.len == strlen(word) + 2 && memcmp(s.ptr + 1, word, s.len - 2) == 0;
 }
 
-static int adopt(struct bash *b, errand_task task, const struct js *record, const char *uid,
+static uint64_t number_of(struct js_span s)
+{
+	return s.ptr ? strtoull(s.ptr, NULL, 10) : 0;
+}
+
+/* There may be many: none is parsed. */
+static int adopt(struct bash *b, errand_task task, struct js_span record, const char *uid,
 		 struct errand_producer *ret, struct err *err)
 {
-	double owner = js_number(js_get(record, "agent"));
-	int64_t started = (int64_t)js_number(js_get(record, "startedAt"));
+	enum {
+		KIND,
+		AGENT,
+		STARTED,
+		STATUS,
+		ORDINAL,
+		MEMBERS,
+	};
+	static const char *const keys[MEMBERS] = {"kind", "agent", "startedAt", "status",
+						  "ordinal"};
+	struct js_span m[MEMBERS];
 	struct bash_task *t;
 	char id[32];
 	int rc, n;
 
-	if (!js_string_is(js_get(record, "kind"), "bash"))
+	js_members(record, keys, m, MEMBERS);
+	if (!is_word(m[KIND], "bash"))
 		return err_set(err, ERR_ARG, "it is no task of bash");
 	t = mem_new(NULL, sizeof(*t));
 	list_init(&t->node);
 	buf_init(&t->what, 0);
 	t->bash = b;
 	t->task = task;
-	t->owner = owner > 0 ? (errand_agent)owner : 0;
-	t->began_ms = clock_mono_ms() - (clock_wall_ms() - started);
-	t->is_ended = has_ended(record);
+	t->owner = number_of(m[AGENT]);
+	t->began_ms = clock_mono_ms() - (clock_wall_ms() - (int64_t)number_of(m[STARTED]));
+	t->is_ended = !is_word(m[STATUS], "running") && !is_word(m[STATUS], "stopping");
 	t->is_adopted = true;
 	*ret = producer_of(t);
 	rc = run_attach(b->run, uid, on_end, t, &t->run, err);
@@ -471,7 +485,8 @@ static int adopt(struct bash *b, errand_task task, const struct js *record, cons
 		producer_destroy(t);
 		return rc;
 	}
-	n = snprintf(id, sizeof(id), "bash-%.0f", js_number(js_get(record, "ordinal")));
+	n = snprintf(id, sizeof(id), "bash-%llu",
+		     (unsigned long long)number_of(m[ORDINAL]));
 	enter(t, id, (size_t)n);
 	return 0;
 }
@@ -479,13 +494,9 @@ static int adopt(struct bash *b, errand_task task, const struct js *record, cons
 int bash_adopt(struct bash *b, errand_task task, const char *record, size_t len,
 	       const char *uid, struct errand_producer *ret, errand_error *e)
 {
-	struct js *parsed = NULL;
 	struct err err = {0};
-	int rc = js_parse(record, len, &parsed, &err);
+	int rc = adopt(b, task, (struct js_span){record, len}, uid, ret, &err);
 
-	if (rc == 0)
-		rc = adopt(b, task, parsed, uid, ret, &err);
-	js_free(parsed);
 	if (rc < 0)
 		errand_error_set(e, NULL, NULL, err.msg, ERRAND_NUL);
 	return rc < 0 ? ERRAND_EREFUSED : 0;
