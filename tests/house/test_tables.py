@@ -78,7 +78,8 @@ def test_a_table_with_a_gap_is_refused():
 # The short names of docs/crash-points.md.
 PLACES = {"crash": "crash/crash", "prefixes": "crash/prefixes", "fault": "fault/fault",
           "attach": "attach", "run": "run", "proto": "proto", "ends": "shim_ends",
-          "left": "shim_left", "signal": "shim_signal", "uid": "shim_uid"}
+          "left": "shim_left", "signal": "shim_signal", "uid": "shim_uid",
+          "restart": "e2e/restart"}
 CELL = re.compile(r"(\w+): (`\w+`(?:, `\w+`)*)")
 
 
