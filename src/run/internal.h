@@ -34,6 +34,7 @@ struct run {
 	bool is_leaving;
 	struct map by_id;
 	uint64_t last_id;
+	size_t n_due;                             /* tasks that have a due_ms */
 	struct list planned, live, silent, ended; /* of run_task.node */
 };
 
@@ -54,7 +55,8 @@ struct run_task {
 	uint32_t last_serial;
 	struct list requests; /* not answered yet, the oldest first */
 	unsigned n_requests;
-	int64_t due_ms; /* its shim must have begun to end it by then; INT64_MAX: nothing is due */
+	/* Its shim must have begun to end it by then; INT64_MAX: nothing is due. By run_set_due(). */
+	int64_t due_ms;
 
 	uint64_t log_head;
 	uint64_t log_known;     /* where the log has been seen to end, */
@@ -99,6 +101,7 @@ void run_take_reply(struct run_task *t, const struct proto_reply *r);
 /* The shim of this task has gone: it will answer nothing more. */
 void run_fail_requests(struct run *run, uint64_t id);
 void run_forget_requests(struct run_task *t);
+void run_set_due(struct run_task *t, int64_t due_ms);
 /* When its deadline passes, as its status says; a kill may have come before. */
 void run_note_due(struct run_task *t);
 /* It was due, and the task lives on: perhaps it has stopped its shim. */

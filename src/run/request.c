@@ -44,7 +44,7 @@ bool run_tell_kill(struct run_task *t, uint32_t flags)
 	struct proto_packet p = {.type = PROTO_MSG_KILL, .request = {.flags = flags}};
 
 	if (t->phase == RUN_LIVE)
-		t->due_ms = clock_mono_ms() + REMIND_MS;
+		run_set_due(t, clock_mono_ms() + REMIND_MS);
 	return run_tell(t, &p);
 }
 
@@ -245,6 +245,13 @@ void run_fail_requests(struct run *run, uint64_t id)
 
 /* ---- shims that are late ---- */
 
+void run_set_due(struct run_task *t, int64_t due_ms)
+{
+	t->run->n_due -= t->due_ms != INT64_MAX;
+	t->due_ms = due_ms;
+	t->run->n_due += t->due_ms != INT64_MAX;
+}
+
 void run_note_due(struct run_task *t)
 {
 	struct proto_record record;
@@ -253,9 +260,10 @@ void run_note_due(struct run_task *t)
 	if (t->phase != RUN_LIVE || t->is_kill_asked || !run_read_status(t, &record))
 		return;
 	left = record.started_ms + record.deadline_ms - clock_wall_ms();
-	t->due_ms = INT64_MAX;
 	if (record.deadline_ms)
-		t->due_ms = clock_mono_ms() + (left > 0 ? left : 0) + REMIND_MS;
+		run_set_due(t, clock_mono_ms() + (left > 0 ? left : 0) + REMIND_MS);
+	else
+		run_set_due(t, INT64_MAX);
 }
 
 /* A running shim does not notice. SIGTERM is a kill, too: one that its task has left no
@@ -265,5 +273,5 @@ void run_remind(struct run_task *t, int64_t mono_ms)
 	if (t->is_kill_asked)
 		run_signal_shim(t, SIGTERM);
 	run_signal_shim(t, SIGCONT);
-	t->due_ms = mono_ms + REMIND_MS;
+	run_set_due(t, mono_ms + REMIND_MS);
 }

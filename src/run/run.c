@@ -121,6 +121,7 @@ static void close_if(int fd)
 
 static void forget(struct run_task *t)
 {
+	run_set_due(t, INT64_MAX);
 	map_del(&t->run->by_id, t->id);
 	list_del(&t->node);
 	close_if(t->sock);
@@ -178,6 +179,7 @@ void run_disconnect(struct run_task *t)
 void run_settle(struct run_task *t, const struct run_end *end)
 {
 	run_move(t, RUN_ENDED);
+	run_set_due(t, INT64_MAX);
 	t->seen = end->bytes_seen;
 	t->dropped = end->bytes_dropped;
 	t->fn(t->ud, t, end);
@@ -293,7 +295,9 @@ int64_t run_deadline(const struct run *r)
 		if (t->retry_ms < due)
 			due = t->retry_ms;
 	}
-	for (struct list *node = r->live.next; node != &r->live; node = node->next) {
+	/* Asked in each turn, and hardly one of thousands is due. */
+	for (struct list *node = r->live.next; r->n_due && node != &r->live;
+	     node = node->next) {
 		const struct run_task *t = list_entry(node, struct run_task, node);
 
 		if (t->due_ms < due)
@@ -324,7 +328,8 @@ static void look_at_silent(struct run *r, int64_t mono_ms)
 
 static void remind_late(struct run *r, int64_t mono_ms)
 {
-	for (struct list *node = r->live.next; node != &r->live; node = node->next) {
+	for (struct list *node = r->live.next; r->n_due && node != &r->live;
+	     node = node->next) {
 		struct run_task *t = list_entry(node, struct run_task, node);
 
 		if (t->due_ms <= mono_ms)
@@ -417,7 +422,7 @@ static void spawn(struct run_task *t)
 	}
 	buf_release(&t->spec);
 	if (t->deadline_ms)
-		t->due_ms = clock_mono_ms() + t->deadline_ms + REMIND_MS;
+		run_set_due(t, clock_mono_ms() + t->deadline_ms + REMIND_MS);
 	if (t->is_kill_asked)
 		(void)run_tell_kill(t, 0);
 	/* Without a watch its end would never be heard: then it is not to run, either. */
