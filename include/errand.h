@@ -349,9 +349,9 @@ struct errand_agent_options {
 		   size_t len, errand_error *e);
 	/*
 	 * A turn is wanted: a notice is pending and no turn is open (D8). So when a task has ended,
-	 * when a turn has closed over a notice or a lease gave one back, when a user's message has
-	 * refilled a budget that was spent; not for what was there when the user aborted the last
-	 * turn. Called from errand_run(); open one now or later. NULL: this agent cannot be woken,
+	 * when a turn has closed over a notice, a lease or a replay gave one back, when a user's
+	 * message has refilled a budget that was spent; not for what was there when the user aborted
+	 * the last turn. Called from errand_run(); open one now or later. NULL: this agent cannot be woken,
 	 * its notices wait on next-step (completionDelivery is "quiet" for it).
 	 */
 	void (*wake)(void *ud, errand_host *h, errand_agent a);
@@ -407,7 +407,7 @@ ERRAND_FN errand_service_dispose(errand_host *h, errand_done_fn done, void *ud,
  * next-step what the next step of a turn takes along. Each change of them is an event
  * "agent/inbox/spliced" in the session's log, data {"target":"next-step"|"next-turn","start",
  * "removedCount"?,"inserted":[..],"outcome"?:"canceled"} (spec 7.2, 7.3), and then an
- * ERRAND_ON_INBOX.
+ * ERRAND_ON_INBOX for each message; one that a lease gives back is "inserted" again.
  */
 enum {
 	ERRAND_NEXT_STEP = 1,
@@ -441,7 +441,8 @@ ERRAND_FN errand_inbox(const errand_host *h, errand_agent a, errand_text **ret_j
 		       errand_error **ret_err);
 /*
  * [main] Put the inbox back from the events that log() was given, an array, and go on with
- * their numbers (spec 7.5). What was pending before is replaced; nobody is told. EREFUSED,
+ * their numbers (spec 7.5). What was pending before is replaced; nobody is told, but a notice
+ * that is pending wakes, unless it was there when the user aborted the last turn. EREFUSED,
  * with nothing changed: `invalid persisted inbox splice at session seq <n>`. ESTATE: messages
  * are on a lease, a turn is open, or the agent is being disposed. ELIMIT: over jsonBytes.
  */
@@ -494,7 +495,8 @@ ERRAND_FN errand_turn_open(errand_host *h, errand_agent a, uint64_t *ret_turn,
  */
 ERRAND_FN errand_step_begin(errand_host *h, errand_agent a, errand_lease l,
 			    errand_error **ret_err);
-/* [main] Your policy refused the step: as errand_lease_return(); @l 0: nothing. */
+/* [main] Your policy refused the step: as errand_lease_return(); @l 0: nothing. ESTATE where no
+ * step may begin. */
 ERRAND_FN errand_step_reject(errand_host *h, errand_agent a, errand_lease l,
 			     errand_error **ret_err);
 /* [main] Append an event of yours, {"type","data"?}, to the session's log (spec 7.12). EARG: a
@@ -713,7 +715,7 @@ ERRAND_FN errand_call_state(const errand_host *h, errand_call c, errand_text **r
 
 /*
  * A signal is raised once and stays raised. It aborts the calls that were made with it, as
- * errand_call_abort() does, and the waits under it. A call has a signal of its own, which its
+ * errand_call_abort() does, and so the calls that were made with theirs, and the waits under it. A call has a signal of its own, which its
  * frames show (.signal): raised by an abort of the call and by its tool's timeout, gone with
  * the call.
  */

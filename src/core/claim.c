@@ -167,7 +167,7 @@ int errand_claim(errand_host *h, errand_agent agent, int what, uint64_t turn,
 	rc = take(h, &c, ret_err);
 	if (rc == 0) {
 		*ret_messages_json = show(&c, &text);
-		*ret_lease = c.lease ? c.lease->obj.id : 0;
+		*ret_lease = c.lease ? lease_hand_out(h, c.lease) : 0;
 		return 0;
 	}
 	buf_release(&text);
@@ -219,7 +219,10 @@ static void tell_moved(errand_host *h, const struct agent *a, const struct list 
 {
 	list_each(node, run)
 	{
-		journal_message_moved(h, a, list_entry(node, struct message, node),
+		const struct message *m = list_entry(node, struct message, node);
+
+		inbox_announce(h, a, "inserted", m, NULL, false);
+		journal_message_moved(h, a, m,
 				      at ? list_entry(at, struct message, node) : NULL);
 	}
 }

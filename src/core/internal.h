@@ -404,6 +404,7 @@ struct signal {
 	struct list waiters;
 	struct list watches;             /* who is to be told */
 	struct list children, in_parent; /* the signals of calls */
+	struct signal *next;             /* to be raised, while one above is */
 };
 
 /* A listener of a stage of calls. */
@@ -697,7 +698,9 @@ void waiter_free(errand_host *h, struct waiter *w);
 
 /* ---- lease.c ---- */
 
+/* Nobody can name it before it is handed out. */
 struct lease *lease_new(errand_host *h);
+errand_lease lease_hand_out(errand_host *h, struct lease *l);
 void lease_hold_bytes(errand_host *h, struct lease *l, struct task *t, uint64_t from);
 void lease_hold_end(errand_host *h, struct lease *l, struct task *t);
 struct hold *lease_hold_messages(errand_host *h, struct lease *l, struct agent *a);

@@ -13,8 +13,13 @@ struct lease *lease_new(errand_host *h)
 	struct lease *l = mem_new(&h->mem, sizeof(*l));
 
 	list_init(&l->holds);
-	object_add(h, &l->obj, OBJ_LEASE);
 	return l;
+}
+
+errand_lease lease_hand_out(errand_host *h, struct lease *l)
+{
+	object_add(h, &l->obj, OBJ_LEASE);
+	return l->obj.id;
 }
 
 bool lease_is_empty(const struct lease *l)

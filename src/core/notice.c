@@ -187,11 +187,12 @@ static void send(errand_host *h, struct task *t)
 	m = notice_new(h, t);
 	m->target = wakes ? ERRAND_NEXT_TURN : ERRAND_NEXT_STEP;
 	if (inbox_add(h, a, m, &e) == 0) {
-		inbox_announce(h, a, "inserted", m, NULL, true);
 		t->noticed = true;
 		journal_of_task(h, t, "noticed");
 		if (wakes)
 			agent_ask(h, a);
+		/* Last: who hears of it may take it, and drop the task. */
+		inbox_announce(h, a, "inserted", m, NULL, true);
 		return;
 	}
 	warn_lost(h, t, e);

@@ -172,7 +172,7 @@ bool outcome_take_value(errand_host *h, struct call *c, struct js *tree, bool is
 	struct buf why;
 
 	buf_init_mem(&why, MAX_ERROR_TEXT * 2, &h->mem);
-	if (tree && is_valid(c, node, is_member, &why)) {
+	if (tree && is_valid(c, node, is_member, &why) && node) {
 		buf_release(&why);
 		forget_value(h, c);
 		c->value_tree = tree;
@@ -180,7 +180,7 @@ bool outcome_take_value(errand_host *h, struct call *c, struct js *tree, bool is
 		c->value = value_text(h, c, is_member);
 		return true;
 	}
-	fail_output(h, c, tree ? buf_text(&why) : "not lossless JSON");
+	fail_output(h, c, why.len ? buf_text(&why) : "not lossless JSON");
 	buf_release(&why);
 	js_free(tree);
 	return false;
@@ -349,7 +349,7 @@ static void tell_observers(errand_host *h, const struct call *c, const struct bu
 static void hand_over(errand_host *h, struct call *c, const struct buf *result)
 {
 	struct lease *l = c->lease;
-	errand_lease id = l ? l->obj.id : 0;
+	errand_lease id = l ? lease_hand_out(h, l) : 0;
 	int fate;
 
 	c->lease = NULL;

@@ -106,7 +106,7 @@ int errand_read(errand_host *h, const char *id, size_t len, errand_agent caller,
 	l = lease_new(h);
 	rc = read_json(h, who, t, l, ret_json, ret_err);
 	if (rc == 0 && !lease_is_empty(l)) {
-		*ret_lease = l->obj.id;
+		*ret_lease = lease_hand_out(h, l);
 		return 0;
 	}
 	lease_return(h, l);

@@ -12,6 +12,7 @@ struct saved {
 	struct inbox inbox[2];
 	struct names pending;
 	uint64_t last_seq, log_seq, turn;
+	bool is_stopped;
 };
 
 static void inboxes_move(struct inbox *to, struct inbox *from)
@@ -31,6 +32,7 @@ static void put_aside(errand_host *h, struct agent *a, struct saved *s)
 	s->last_seq = a->last_seq;
 	s->log_seq = a->log_seq;
 	s->turn = a->turn;
+	s->is_stopped = a->is_stopped;
 	names_init(&a->pending, &h->mem);
 }
 
@@ -43,6 +45,7 @@ static void put_back(errand_host *h, struct agent *a, struct saved *s)
 	a->last_seq = s->last_seq;
 	a->log_seq = s->log_seq;
 	a->turn = s->turn;
+	a->is_stopped = s->is_stopped;
 }
 
 static void saved_release(errand_host *h, struct saved *s)
@@ -99,6 +102,8 @@ static void insert_one(void *ud, struct js_span text)
 		return;
 	m->target = in->target;
 	m->was_returned = in->at != &box->list;
+	if (m->is_notice && !m->was_returned)
+		in->agent->is_stopped = false;
 	inbox_put(in->agent, m);
 	list_del(&m->node);
 	list_add(in->at, &m->node);
@@ -153,6 +158,9 @@ static int replay_event(errand_host *h, struct agent *a, const struct js *event,
 
 	if (js_string_is(type, "turn/start"))
 		a->turn = count_of(js_get(data, "turn"), a->turn);
+	if (js_string_is(type, "turn/end"))
+		a->is_stopped = js_string_is(js_get(js_get(data, "reason"), "kind"),
+					     "aborted");
 	a->log_seq = seq + 1;
 	if (!js_string_is(type, "agent/inbox/spliced"))
 		return 0;
@@ -214,6 +222,7 @@ static int replay(errand_host *h, struct agent *a, const struct js *events,
 		return w.rc;
 	tell(h, a, &saved);
 	saved_release(h, &saved);
+	agent_ask_again(h, a);
 	return 0;
 }
 

@@ -33,11 +33,20 @@ static void raise_one(errand_host *h, struct signal *s)
 		event_queue(h, &list_entry(watch, struct watch, in_signal)->ev);
 }
 
+/* It, the calls that were made with it, and those that were made with theirs. */
 void signal_raise(errand_host *h, struct signal *s)
 {
-	raise_one(h, s);
-	list_each(node, &s->children)
-		raise_one(h, list_entry(node, struct signal, in_parent));
+	struct signal *last = s;
+
+	for (s->next = NULL; s; s = s->next) {
+		raise_one(h, s);
+		list_each(node, &s->children)
+		{
+			last->next = list_entry(node, struct signal, in_parent);
+			last = last->next;
+			last->next = NULL;
+		}
+	}
 }
 
 /* Nobody can raise it any more; who hangs on it goes on without. */

@@ -182,6 +182,21 @@ static int find_claim(const errand_host *h, const struct agent *a, errand_lease 
 	return 0;
 }
 
+/* A step that is to begin, or is refused. */
+static int find_step(errand_host *h, errand_agent agent, errand_lease lease,
+		     struct agent **ret, struct lease **ret_lease, errand_error **ret_err)
+{
+	int rc = get(h, agent, ret, ret_err);
+
+	if (rc != 0)
+		return rc;
+	if ((*ret)->phase == TURN_STEP)
+		return not_now(h, ret_err, "a step is under way");
+	if ((*ret)->phase == TURN_NONE)
+		return not_now(h, ret_err, "no turn is open");
+	return find_claim(h, *ret, lease, ret_lease, ret_err);
+}
+
 static int log_messages(errand_host *h, struct agent *a, const struct lease *l,
 			errand_error **ret_err)
 {
@@ -206,15 +221,8 @@ int errand_step_begin(errand_host *h, errand_agent agent, errand_lease lease,
 {
 	struct agent *a;
 	struct lease *l;
-	int rc = get(h, agent, &a, ret_err);
+	int rc = find_step(h, agent, lease, &a, &l, ret_err);
 
-	if (rc != 0)
-		return rc;
-	if (a->phase != TURN_OPEN && a->phase != TURN_CLOSING)
-		return not_now(h, ret_err,
-			       a->phase == TURN_STEP ? "a step is under way"
-						     : "no turn is open");
-	rc = find_claim(h, a, lease, &l, ret_err);
 	if (rc == 0)
 		rc = log_step(h, a, "step/start", a->step + 1, NULL, ret_err);
 	if (rc == 0 && l)
@@ -233,10 +241,8 @@ int errand_step_reject(errand_host *h, errand_agent agent, errand_lease lease,
 {
 	struct agent *a;
 	struct lease *l;
-	int rc = get(h, agent, &a, ret_err);
+	int rc = find_step(h, agent, lease, &a, &l, ret_err);
 
-	if (rc == 0)
-		rc = find_claim(h, a, lease, &l, ret_err);
 	if (rc == 0 && l)
 		lease_return(h, l);
 	return rc;

@@ -63,7 +63,7 @@ void waiter_settled(errand_host *h, struct waiter *w, struct task *t)
 		struct lease *l = lease_new(h);
 
 		lease_hold_end(h, l, t);
-		w->lease = l->obj.id;
+		w->lease = lease_hand_out(h, l);
 	}
 	take_snapshot(h, w, t);
 	resolve(h, w);

@@ -472,6 +472,26 @@ TEST(d6_a_call_that_is_aborted_after_its_read_has_consumed_nothing)
 	CHECK_STR(output_of(w), "x\n[status: running]");
 }
 
+TEST(d6_a_lease_cannot_be_named_before_it_is_handed_out)
+{
+	struct work *w;
+
+	fresh_tool();
+	tool.answer = NULL;
+	w = start(core.alice, STREAM);
+	emit(w, "x\n");
+	(void)begin("{}");
+	run();
+	CHECK_INT(errand_frame_lease(core.host, tool.frame, read_in_body(w)), 0);
+	for (errand_lease guess = 1; guess < 100; guess++)
+		CHECK_INT(errand_lease_commit(core.host, guess), ERRAND_EGONE);
+	core.fate = ERRAND_LOST;
+	CHECK_INT(errand_answer(core.host, tool.frame, "{\"s\":\"x\"}", ERRAND_NUL), 0);
+	run();
+	core.fate = ERRAND_DELIVERED;
+	CHECK_STR(output_of(w), "x\n[status: running]");
+}
+
 TEST(a_lease_of_nobody_cannot_be_bound)
 {
 	fresh_tool();

@@ -260,6 +260,48 @@ TEST(what_happens_to_messages_is_told)
 	CHECK_STR(logged(), "inbox(discarded);inbox(claimed);");
 }
 
+TEST(what_comes_back_is_told_as_inserted)
+{
+	three();
+	run();
+	(void)listen(ERRAND_ON_INBOX, "inbox");
+	(void)claim(ERRAND_CLAIM_STEP);
+	CHECK_INT(errand_lease_return(core.host, lease), 0);
+	run();
+	CHECK_STR(logged(), "inbox(claimed);inbox(claimed);inbox(claimed);"
+			    "inbox(inserted);inbox(inserted);inbox(inserted);");
+}
+
+/* Takes the notice for good, and the task with it. */
+static int take_and_drop(void *ud, errand_host *h, errand_reg self, errand_agent owner,
+			 const char *json, size_t len, errand_error *e)
+{
+	errand_text *t = NULL;
+
+	(void)ud, (void)self, (void)len, (void)e;
+	if (strcmp(member(json, "event"), "inserted") != 0)
+		return 0;
+	CHECK_INT(errand_claim(h, owner, ERRAND_CLAIM_NOTICES, 0, &lease, &t, NULL), 0);
+	errand_text_free(t);
+	CHECK_INT(errand_lease_commit(h, lease), 0);
+	CHECK_INT(errand_task_drop(h, core.work[0].task, NULL), 0);
+	return 0;
+}
+
+TEST(who_hears_of_a_notice_may_take_it_and_drop_its_task)
+{
+	struct work *w;
+
+	fresh();
+	CHECK_INT(errand_on(core.host, 0, ERRAND_ON_INBOX, take_and_drop, NULL, NULL, NULL,
+			    NULL),
+		  0);
+	w = start(core.alice, FINAL);
+	end(w);
+	CHECK_INT(w->destroyed, 1);
+	CHECK_STR(inbox(core.alice), "[]");
+}
+
 TEST(a_notice_is_told_before_later_listeners_hear_of_the_end)
 {
 	fresh();

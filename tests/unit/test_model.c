@@ -75,6 +75,7 @@ static struct fate {
 	bool returned_once; /* some lease of it came back */
 	bool was_killed, was_shown;
 	int notices; /* inserted ones */
+	int taken;   /* and claimed: the next one that is inserted comes back */
 } fates[MAX_TASKS_HERE];
 static size_t fate_count;
 
@@ -316,10 +317,18 @@ static int on_inbox(void *ud, errand_host *h, errand_reg self, errand_agent owne
 	(void)self;
 	(void)len;
 	(void)e;
-	if (!strstr(json, "\"event\":\"inserted\"") || !strstr(json, "\"form\":\"notice\""))
+	if (!strstr(json, "\"form\":\"notice\""))
 		return 0;
 	f = fate_in(json);
 	CHECK(people[f->owner].id == owner);
+	if (strstr(json, "\"event\":\"claimed\""))
+		f->taken++;
+	if (!strstr(json, "\"event\":\"inserted\""))
+		return 0;
+	if (f->taken > 0) { /* given back */
+		f->taken--;
+		return 0;
+	}
 	CHECK_INT(++f->notices, 1);
 	CHECK(f->is_over && !f->was_killed && !is_being_shown(f));
 	if (errand_agent_state(h, owner) == ERRAND_IDLE)
@@ -377,7 +386,8 @@ static void begin_step(struct person *p)
 	if (rc == 0 && h.has_user)
 		p->wakes = 0;
 	if (rc == ERRAND_ESTATE && l) {
-		CHECK_INT(errand_step_reject(core.host, p->id, l, NULL), 0);
+		CHECK_INT(errand_step_reject(core.host, p->id, l, NULL), ERRAND_ESTATE);
+		CHECK_INT(errand_lease_return(core.host, l), 0);
 		ask_again(p);
 	}
 	CHECK(rc == 0 || rc == ERRAND_ESTATE);

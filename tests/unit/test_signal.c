@@ -268,3 +268,84 @@ TEST(who_watches_a_call_that_ends_well_is_not_told)
 	CHECK_INT(destroyed, 1);
 	CHECK_INT(errand_aborted(core.host, of_call), ERRAND_EGONE);
 }
+
+/* ---- calls that a body makes ---- */
+
+#define GENERATIONS 4
+
+static struct {
+	errand_frame frames[GENERATIONS];
+	errand_signal signals[GENERATIONS];
+	size_t count;
+} within;
+
+/* Makes the next call, with its own call's signal. */
+static void nesting_body(void *ud, errand_host *h, errand_frame f,
+			 const struct errand_frame_view *v)
+{
+	struct errand_call_options o = {.size = sizeof(o),
+					.tool = str("nesting"),
+					.signal = v->signal,
+					.on_result = on_end};
+
+	(void)ud;
+	within.frames[within.count] = f;
+	within.signals[within.count++] = v->signal;
+	if (within.count < GENERATIONS)
+		CHECK_INT(errand_call_new(h, &o, NULL, NULL), 0);
+}
+
+/* Calls in one another, the outermost made with the signal that is returned. */
+static errand_signal nest(void)
+{
+	struct errand_tool t = {.size = sizeof(t),
+				.name = str("nesting"),
+				.params_schema = str("{}"),
+				.output_schema = str("{}"),
+				.exec = nesting_body};
+	struct errand_call_options o = {
+		.size = sizeof(o), .tool = str("nesting"), .on_result = on_end};
+	errand_reg r;
+
+	fresh();
+	memset(&within, 0, sizeof(within));
+	o.signal = signal_new();
+	CHECK_INT(errand_tool_add(core.host, 0, &t, &r, NULL), 0);
+	CHECK_INT(errand_call_new(core.host, &o, NULL, NULL), 0);
+	run();
+	CHECK_INT(within.count, GENERATIONS);
+	return o.signal;
+}
+
+TEST(an_abort_reaches_the_calls_of_calls_however_deep)
+{
+	errand_signal s = nest();
+
+	CHECK_INT(errand_abort(core.host, s), 0);
+	for (size_t i = 0; i < GENERATIONS; i++)
+		CHECK_INT(errand_aborted(core.host, within.signals[i]), 1);
+}
+
+TEST(an_abort_of_a_call_in_the_middle_reaches_those_within_only)
+{
+	errand_signal s = nest();
+
+	CHECK_INT(errand_abort(core.host, within.signals[1]), 0);
+	CHECK_INT(errand_aborted(core.host, s), 0);
+	CHECK_INT(errand_aborted(core.host, within.signals[0]), 0);
+	for (size_t i = 1; i < GENERATIONS; i++)
+		CHECK_INT(errand_aborted(core.host, within.signals[i]), 1);
+}
+
+TEST(what_a_call_had_begun_goes_on_without_it_when_it_ends)
+{
+	errand_signal s = nest();
+
+	CHECK_INT(errand_answer(core.host, within.frames[1], "1", 1), 0);
+	run();
+	CHECK_STR(logged(), "result;");
+	CHECK_INT(errand_abort(core.host, s), 0);
+	CHECK_INT(errand_aborted(core.host, within.signals[0]), 1);
+	CHECK_INT(errand_aborted(core.host, within.signals[1]), ERRAND_EGONE);
+	CHECK_INT(errand_aborted(core.host, within.signals[2]), 0);
+}

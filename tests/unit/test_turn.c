@@ -152,12 +152,14 @@ TEST(each_part_has_its_place)
 {
 	fresh_session();
 	CHECK_INT(begin(0), ERRAND_ESTATE);
+	CHECK_INT(errand_step_reject(core.host, core.alice, 0, NULL), ERRAND_ESTATE);
 	CHECK_INT(errand_step_end(core.host, core.alice, NULL, NULL), ERRAND_ESTATE);
 	CHECK_INT(try_close("completed"), ERRAND_ESTATE);
 	turn_open();
 	CHECK_INT(errand_turn_open(core.host, core.alice, NULL, NULL), ERRAND_ESTATE);
 	CHECK_INT(begin(0), 0);
 	CHECK_INT(begin(0), ERRAND_ESTATE);
+	CHECK_INT(errand_step_reject(core.host, core.alice, 0, NULL), ERRAND_ESTATE);
 	CHECK_INT(try_close("aborted"), ERRAND_ESTATE);
 	CHECK_STR(events(), "turn/start 1;step/start 1.1;");
 }

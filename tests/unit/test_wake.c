@@ -246,6 +246,51 @@ TEST(d8_a_notice_that_comes_back_after_the_turn_wakes)
 	CHECK_STR(inbox(core.alice), "[]");
 }
 
+/* What a host that went has left in the log of the session, for a fresh one. */
+static void replay_into_fresh(void)
+{
+	static char log[65536];
+
+	(void)snprintf(log, sizeof(log), "%s", log_json());
+	fresh_waking();
+	CHECK_INT(errand_replay(core.host, core.alice, log, ERRAND_NUL, NULL), 0);
+	CHECK_INT(session.wakes, 0);
+	run();
+}
+
+TEST(d8_a_notice_that_a_log_gives_back_wakes)
+{
+	fresh_waking();
+	turn_open();
+	(void)end_one();
+	replay_into_fresh();
+	CHECK_STR(pending(), "m1");
+	CHECK_INT(session.wakes, 1);
+}
+
+TEST(d8_but_not_what_was_there_when_the_user_stopped_the_last_turn_of_it)
+{
+	fresh_waking();
+	park_one("aborted");
+	replay_into_fresh();
+	CHECK_STR(pending(), "m1");
+	CHECK_INT(session.wakes, 0);
+}
+
+TEST(d8_what_ended_behind_that_turn_does_and_a_prompt_does_not)
+{
+	fresh_waking();
+	park_one("aborted");
+	(void)end_one();
+	replay_into_fresh();
+	CHECK_INT(session.wakes, 1);
+	fresh_waking();
+	say(ERRAND_NEXT_TURN, "p");
+	replay_into_fresh();
+	CHECK_STR(pending(), "p");
+	CHECK_INT(session.wakes, 0);
+}
+
 TEST(d8_what_comes_back_to_a_quiet_agent_does_not)
 {
 	fresh_with("{\"completionDelivery\":\"quiet\"}", true);
