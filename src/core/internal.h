@@ -107,14 +107,12 @@ struct layer {
 /* A key, and its parent (spec 3.1). A chain may be of any length: it is walked, near to far,
  * never recursed into. */
 struct scope {
-	struct object
-		obj; /* an agent's own is not in the table: it goes by the agent's id */
+	struct object obj; /* an agent's own goes by the agent's id instead */
 	struct scope *parent;
 	struct list children, in_parent;
 	struct layer *layer; /* NULL: nothing is registered here */
 	bool is_bound;
-	struct reg *
-		binding; /* of the caller's; NULL: an agent's parent is its host's affair */
+	struct reg *binding; /* the caller's; NULL: the host's affair */
 };
 
 /* Who is to be told that a teardown is over. */
@@ -698,8 +696,7 @@ void waiter_free(errand_host *h, struct waiter *w);
 
 /* ---- lease.c ---- */
 
-/* Nobody can name it before it is handed out. */
-struct lease *lease_new(errand_host *h);
+struct lease *lease_new(errand_host *h); /* nobody can name it before it is handed out */
 errand_lease lease_hand_out(errand_host *h, struct lease *l);
 void lease_hold_bytes(errand_host *h, struct lease *l, struct task *t, uint64_t from);
 void lease_hold_end(errand_host *h, struct lease *l, struct task *t);

@@ -61,6 +61,20 @@ static bool is_strings(const struct js *schema, const struct js *j)
 	return js_type(j) == JS_ARRAY;
 }
 
+/* No object that we read has a key with a NUL. */
+static bool is_keys(const struct js *schema, const struct js *j)
+{
+	size_t len;
+	const char *key;
+
+	for (size_t i = 0; i < js_count(j); i++) {
+		key = js_string(js_at(j, i), &len);
+		if (key && memchr(key, 0, len))
+			return false;
+	}
+	return is_strings(schema, j);
+}
+
 static bool is_schema(const struct js *schema, const struct js *j)
 {
 	(void)schema;
@@ -86,7 +100,7 @@ static const struct keyword {
 } keywords[] = {
 	{"type", is_type},
 	{"properties", is_properties},
-	{"required", is_strings},
+	{"required", is_keys},
 	{"items", is_schema},
 	{"enum", is_strings},
 	{"additionalProperties", is_bool},
@@ -128,6 +142,7 @@ const char *schema_trouble(const struct js *schema)
 struct check {
 	struct buf *out;
 	struct buf path;
+	size_t depth; /* 0: at the root; an empty key has a place, too */
 	const char *root;
 	bool found;
 };
@@ -143,18 +158,24 @@ static void violation(struct check *c)
 
 static void put_place(struct check *c)
 {
-	(void)buf_addf(c->out, "\"%s\"", c->path.len ? buf_text(&c->path) : c->root);
+	(void)buf_addf(c->out, "\"%s\"", c->depth ? buf_text(&c->path) : c->root);
 }
 
-/* Add a key to the path; returns the length to cut back to. */
+/* Add a key to the path; returns the length to leave it with. */
 static size_t go_into(struct check *c, const char *key, size_t len)
 {
 	size_t before = c->path.len;
 
-	if (before)
+	if (c->depth++ > 0)
 		(void)buf_addc(&c->path, '.');
 	(void)buf_add(&c->path, key, len);
 	return before;
+}
+
+static void leave(struct check *c, size_t before)
+{
+	buf_cut(&c->path, before);
+	c->depth--;
 }
 
 static void check_required(struct check *c, const struct js *schema, const struct js *value)
@@ -171,7 +192,7 @@ static void check_required(struct check *c, const struct js *schema, const struc
 		violation(c);
 		(void)buf_adds(c->out, "missing required property ");
 		put_place(c);
-		buf_cut(&c->path, before);
+		leave(c, before);
 	}
 }
 
@@ -187,7 +208,7 @@ static void check_declared(struct check *c, const struct js *schema, const struc
 			continue;
 		before = go_into(c, key, len);
 		check_value(c, property, js_get(value, key));
-		buf_cut(&c->path, before);
+		leave(c, before);
 	}
 }
 
@@ -208,7 +229,7 @@ static void check_closed(struct check *c, const struct js *schema, const struct 
 		put_place(c);
 		(void)buf_adds(c->out,
 			       " is not a declared property (additionalProperties: false)");
-		buf_cut(&c->path, before);
+		leave(c, before);
 	}
 }
 
@@ -217,11 +238,11 @@ static void check_items(struct check *c, const struct js *items, const struct js
 	for (size_t i = 0; items && i < js_count(value); i++) {
 		size_t before = c->path.len;
 
-		if (before == 0)
+		if (c->depth++ == 0)
 			(void)buf_adds(&c->path, c->root);
 		(void)buf_addf(&c->path, "[%zu]", i);
 		check_value(c, items, js_at(value, i));
-		buf_cut(&c->path, before);
+		leave(c, before);
 	}
 }
 
@@ -287,7 +308,7 @@ static void check_value(struct check *c, const struct js *schema, const struct j
 bool schema_check(const struct js *schema, const struct js *value, const char *root,
 		  const char *prefix, struct buf *out)
 {
-	struct check c = {.out = out, .root = root};
+	struct check c = {.out = out, .root = root, .depth = *prefix != 0};
 
 	buf_init_mem(&c.path, MAX_ERROR_TEXT, out->mem);
 	(void)buf_adds(&c.path, prefix);

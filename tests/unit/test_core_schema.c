@@ -179,6 +179,26 @@ TEST(a_schema_within_a_schema_is_looked_at)
 	CHECK_STR(outside("{\"additionalProperties\":{}}"), "additionalProperties");
 }
 
+TEST(an_empty_key_has_a_place_of_its_own)
+{
+	static const char schema[] =
+		"{\"properties\":{\"\":{\"properties\":{\"\":{\"type\":\"string\"}}},"
+		"\"a\":{\"items\":{\"required\":[\"\"]}}},\"required\":[\"\"]}";
+
+	CHECK_STR(args_trouble(schema, "{}"), "missing required property \"\"");
+	CHECK_STR(args_trouble(schema, "{\"\":{\"\":1},\"a\":[{}]}"),
+		  "\".\" must be a string; missing required property \"a[0].\"");
+	CHECK_STR(args_trouble("{\"additionalProperties\":false}", "{\"\":1}"),
+		  "\"\" is not a declared property (additionalProperties: false)");
+	CHECK_STR(value_trouble(schema, "{}"), "missing required property \"value.\"");
+}
+
+TEST(a_required_key_that_no_object_can_have_is_outside)
+{
+	CHECK_STR(outside("{\"required\":[\"a\\u0000b\"]}"), "required");
+	CHECK_STR(outside("{\"required\":[\"\",\"a\"]}"), "");
+}
+
 TEST(a_schema_is_an_object)
 {
 	CHECK_STR(outside("[]"), "(not an object)");

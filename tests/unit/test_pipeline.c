@@ -93,29 +93,6 @@ TEST(a_value_of_around_is_checked_and_a_wrong_one_skips_post_execute)
 	CHECK_STR(logged(), "a;a;a;");
 }
 
-TEST(a_result_of_around_without_a_value_is_none_whatever_the_schema)
-{
-	static const char *const results[] = {"{}", "5", "null", "{\"content\":[]}",
-					      "{\"isError\":false}"};
-	struct errand_tool t = echo();
-
-	t.output_schema = str("{}");
-	for (size_t i = 0; i < sizeof(results) / sizeof(results[0]); i++) {
-		struct seat a = {.name = "a", .say = results[i]};
-
-		fresh_seats();
-		CHECK_INT(errand_unregister(core.host, tool.reg), 0);
-		CHECK_INT(add(&t), 0);
-		sit(ERRAND_STAGE_AROUND, &a);
-		CHECK_STR(
-			echoed(),
-			"Error: tool \"echo\" returned invalid output: not lossless JSON");
-		CHECK_STR(result_code(), "ToolOutputError/INVALID_TOOL_OUTPUT");
-		errand_host_free(core.host);
-		core.host = NULL;
-	}
-}
-
 TEST(an_error_result_of_around_is_kept_as_it_is)
 {
 	static struct seat a = {.name = "a",
