@@ -449,7 +449,7 @@ int js_parse_within(const char *text, size_t len, size_t levels, struct js **ret
 	if (rc == -ERR_FORMAT)
 		return parse_without_half_pairs(text, len, levels, &e, ret, err);
 	*ret = (struct js *)(void *)root;
-	return rc;
+	return rc == 0 ? 0 : err_set(err, ERR_LOSSY, "a number that no double can hold");
 }
 
 void js_free(struct js *root)

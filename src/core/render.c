@@ -136,11 +136,13 @@ static void bound_text(errand_host *h, struct call *c, struct fit *f, bool is_ou
 	buf_init_mem(&content, h->max.json, &h->mem);
 	if (is_output && !c->error)
 		(void)split_output(c->value_node, f, &status);
-	(void)fit_put(&text, f);
-	put_text_block(&content, buf_text(&text), text.len);
-	str_free(&h->mem, &c->content);
-	c->content = str_of_buf(&content);
-	buf_release(&text);
+	if (f->len + f->suffix_len > f->limit) {
+		(void)fit_put(&text, f);
+		put_text_block(&content, buf_text(&text), text.len);
+		str_free(&h->mem, &c->content);
+		c->content = str_of_buf(&content);
+		buf_release(&text);
+	}
 	buf_release(&status);
 }
 

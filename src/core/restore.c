@@ -32,6 +32,21 @@ static struct str text_in(errand_host *h, const struct js *fact, const char *key
 	return s ? str_dup(&h->mem, s, len) : (struct str){NULL, 0};
 }
 
+static bool has_text(const struct js *fact, const char *key)
+{
+	size_t len = 0;
+
+	return js_string(js_get(fact, key), &len) && len > 0;
+}
+
+static bool is_text(const struct js *fact, const char *key, const struct str *text)
+{
+	size_t len = 0;
+	const char *s = js_string(js_get(fact, key), &len);
+
+	return s && len == text->len && memcmp(s, text->ptr, len) == 0;
+}
+
 static int status_in(const struct js *fact)
 {
 	for (int status = ERRAND_RUNNING; status <= ERRAND_FAILED; status++)
@@ -47,10 +62,9 @@ static bool on_agent(errand_host *h, const struct js *fact)
 	uint64_t id = id_in(fact, "agent");
 	struct agent *a = object_get(h, id, OBJ_AGENT);
 
-	if (id != 0 && !map_get(&h->objects, id) &&
-	    js_string(js_get(fact, "session"), NULL))
+	if (id != 0 && !map_get(&h->objects, id) && has_text(fact, "session"))
 		a = agent_restore(h, id, text_in(h, fact, "session"));
-	if (!a)
+	if (!a || !is_text(fact, "session", &a->session->text))
 		return false;
 	a->wakes = (int64_t)id_in(fact, "wakes");
 	return true;
@@ -141,11 +155,24 @@ static void fill(errand_host *h, struct task *t, const struct js *fact)
 	t->limit = (int64_t)id_in(fact, "outputLimitBytes");
 	t->started_ms = (int64_t)id_in(fact, "startedAt");
 	t->finished_ms = (int64_t)id_in(fact, "finishedAt");
+	if (t->finished_ms < t->started_ms) /* never shown so (spec 1.9) */
+		t->finished_ms = t->started_ms;
 	t->reported = js_is_true(js_get(fact, "reported"));
 	t->noticed = js_is_true(js_get(fact, "noticed"));
 	t->notice_read = js_is_true(js_get(fact, "told"));
 	t->is_stream = js_is_true(js_get(fact, "stream"));
 	t->cursor = t->delivered = id_in(fact, "cursor");
+}
+
+/* Id and owner stay; a task goes forward, and ends once. */
+static bool may_follow(const struct task *t, const struct js *fact, int status)
+{
+	uint64_t owner = t->owner ? t->owner->number : 0;
+
+	if (!is_text(fact, "kind", &t->kind->text) ||
+	    id_in(fact, "ordinal") != t->ordinal || id_in(fact, "agent") != owner)
+		return false;
+	return status_is_terminal(t->status) ? status == t->status : status >= t->status;
 }
 
 static bool on_task(errand_host *h, const struct js *fact)
@@ -155,9 +182,11 @@ static bool on_task(errand_host *h, const struct js *fact)
 	int status = status_in(fact);
 	bool was_terminal;
 
+	if (status == 0 || !has_text(fact, "kind") || !has_text(fact, "label"))
+		return false;
 	if (!t)
 		t = make(h, id, fact);
-	if (!t || status < t->status)
+	if (!t || !may_follow(t, fact, status))
 		return false;
 	was_terminal = status_is_terminal(t->status);
 	t->status = status;
@@ -233,6 +262,12 @@ static struct message *message_in(const struct agent *a, const struct js *fact,
 	return n ? list_entry(n, struct message, name) : NULL;
 }
 
+static bool refuse_message(errand_host *h, struct message *m)
+{
+	message_free(h, m);
+	return false;
+}
+
 /* @text: that of the message in it. */
 static bool on_message(errand_host *h, const struct js *fact, struct js_span text)
 {
@@ -249,6 +284,8 @@ static bool on_message(errand_host *h, const struct js *fact, struct js_span tex
 		return false;
 	if (js_string_is(target, target_word(ERRAND_NEXT_TURN)))
 		m->target = ERRAND_NEXT_TURN;
+	else if (!js_string_is(target, target_word(ERRAND_NEXT_STEP)))
+		return refuse_message(h, m);
 	inbox_put(a, m);
 	message_id_seen(h, m);
 	t = m->is_notice ? object_get(h, m->task, OBJ_TASK) : NULL;

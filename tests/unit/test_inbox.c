@@ -118,6 +118,17 @@ TEST(what_is_no_message_is_refused)
 	CHECK_STR(pending(), "");
 }
 
+TEST(a_number_that_no_double_holds_is_named)
+{
+	errand_error *e = NULL;
+
+	fresh();
+	CHECK_INT(errand_insert(core.host, core.alice, ERRAND_NEXT_STEP,
+				"{\"content\":[1e999]}", ERRAND_NUL, NULL, &e),
+		  ERRAND_EJSON);
+	CHECK_STR(message(e), "message: a number that no double can hold");
+}
+
 TEST(a_claim_takes_all_in_order)
 {
 	three();

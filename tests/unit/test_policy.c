@@ -550,3 +550,22 @@ TEST(a_result_of_around_without_a_value_is_none_whatever_the_schema)
 		core.host = NULL;
 	}
 }
+
+/* ---- content under a limit ---- */
+
+TEST(a_block_that_fits_its_limit_is_kept_whole)
+{
+	static const char block[] = "[{\"type\":\"text\",\"text\":\"hi\",\"mark\":1}]";
+	static struct seat p = {.name = "p",
+				.say = "{\"kind\":\"accept\",\"content\":[{\"type\":"
+				       "\"text\",\"text\":\"hi\",\"mark\":1}]}"};
+	struct work *w;
+
+	fresh_seats();
+	sit(ERRAND_STAGE_POST, &p);
+	w = start_limited(core.alice, STREAM, "2");
+	(void)output_of(w);
+	CHECK_STR(member(core.result, "content"), block);
+	w = start_limited(core.alice, STREAM, "1");
+	CHECK_STR(output_of(w), "]");
+}

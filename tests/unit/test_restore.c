@@ -433,6 +433,55 @@ TEST(a_live_task_has_no_end_yet_whatever_its_fact_says)
 	CHECK_STR(member(text_of(t), "detail"), "lost: unknown");
 }
 
+#define AGENT(session)                                                                     \
+	"{\"fact\":\"agent\",\"agent\":1,\"session\":\"" session "\",\"wakes\":0}"
+#define TASK(kind, ordinal, rest)                                                          \
+	"{\"fact\":\"task\",\"task\":2,\"kind\":\"" kind "\",\"ordinal\":" ordinal         \
+	"," rest "}"
+#define MESSAGE(target)                                                                    \
+	"{\"fact\":\"message\",\"agent\":1,\"target\":\"" target                           \
+	"\",\"message\":{\"id\":\"a\",\"content\":[]}}"
+#define DONE "\"label\":\"l\",\"status\":\"completed\""
+
+TEST(a_fact_that_no_host_writes_is_refused)
+{
+	static const char *const facts[] = {
+		AGENT("another"),
+		TASK("", "1", DONE),
+		TASK("k", "1", "\"label\":\"\",\"status\":\"completed\""),
+		TASK("k", "1", "\"status\":\"completed\""),
+		TASK("k", "1", "\"label\":\"l\",\"status\":\"failed\""),
+		TASK("k", "1", "\"label\":\"l\",\"status\":\"running\""),
+		TASK("other", "1", DONE),
+		TASK("k", "2", DONE),
+		TASK("k", "1", DONE ",\"agent\":1"),
+		"{\"fact\":\"agent\",\"agent\":3,\"session\":\"\",\"wakes\":0}",
+		MESSAGE("elsewhere"),
+	};
+	char journal[512];
+
+	for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++) {
+		(void)snprintf(journal, sizeof(journal), "[%s,%s,%s]", AGENT("a"),
+			       TASK("k", "1", DONE), facts[i]);
+		CHECK_INT(unborn(journal), ERRAND_EREFUSED);
+		CHECK_STR(core.message,
+			  "journal entry 2 cannot be: damaged, or out of order");
+	}
+	(void)snprintf(journal, sizeof(journal), "[%s,%s,%s,%s]", AGENT("a"),
+		       TASK("k", "1", DONE), AGENT("a"), TASK("k", "1", DONE));
+	CHECK_INT(unborn(journal), 0);
+}
+
+TEST(an_end_is_not_before_its_beginning)
+{
+	errand_text *t = NULL;
+
+	CHECK_INT(unborn("[" TASK("k", "1", DONE ",\"startedAt\":70,\"finishedAt\":5") "]"),
+		  0);
+	CHECK_INT(errand_get(core.host, "k-1", ERRAND_NUL, 0, &t, NULL), 0);
+	CHECK_STR(member(text_of(t), "finishedAt"), "70");
+}
+
 TEST(an_id_belongs_to_one_thing)
 {
 	static const char *const journals[] = {
