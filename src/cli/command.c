@@ -100,10 +100,15 @@ static int wrong_option(const struct command *c, const char *arg)
 	struct nearest n = {.typed = arg, .len = strcspn(arg, "=")};
 	autobuf struct buf shown = BUF_INIT(KIB(4));
 
-	for (const struct option_spec *o = c->options; o->name; o++)
+	for (const struct option_spec *o = c->options; o->name; o++) {
+		if (behind_name(o, arg))
+			return command_wrong(
+				c, o->value ? "no value for" : "unwanted value for",
+				o->name);
 		nearest_try(&n, o->name);
+	}
 	nearest_try(&n, "--help");
-	if (!n.found || n.distance == 0) /* it lacks its value, or has one too many */
+	if (!n.found || n.distance == 0) /* --help=... */
 		return command_wrong(c, "wrong option", arg);
 	put_arg(&shown, arg);
 	fprintf(stderr, "errand %s: no option %s; did you mean '%s'?\n", c->name,
@@ -121,8 +126,9 @@ static int no_command(const char *name)
 	put_arg(&shown, name);
 	fprintf(stderr, "errand: no command %s", buf_text(&shown));
 	if (n.found)
-		fprintf(stderr, "; did you mean '%s'?", n.found);
-	fprintf(stderr, "\n");
+		fprintf(stderr, "; did you mean '%s'?\n", n.found);
+	else
+		fprintf(stderr, ", see `errand --help`\n");
 	return EXIT_USAGE;
 }
 

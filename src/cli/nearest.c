@@ -5,7 +5,8 @@
 
 /* Words of ours are shorter. */
 #define MAX_WORD 32
-/* So many letters may be wrong. */
+/* Of so many letters one may be wrong. */
+#define LETTERS_PER_SLIP 3
 #define MAX_DISTANCE 2
 
 static size_t smaller(size_t a, size_t b)
@@ -41,7 +42,8 @@ void nearest_try(struct nearest *n, const char *word)
 	d = distance(n->typed, n->len, word, len);
 	if (len > n->len && strncmp(n->typed, word, n->len) == 0)
 		d = 1; /* only begun */
-	if (d > MAX_DISTANCE || d >= len - 1 || (n->found && d >= n->distance))
+	if (d > n->len / LETTERS_PER_SLIP || d > MAX_DISTANCE ||
+	    (n->found && d >= n->distance))
 		return;
 	n->found = word;
 	n->distance = d;

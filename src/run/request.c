@@ -55,8 +55,7 @@ static int who_is_there(const struct run_task *t, struct err *err)
 	if (t->phase == RUN_SILENT)
 		return err_set(err, ERR_STATE, "the task's supervisor does not answer");
 	if (t->sock < 0)
-		return err_set(err, ERR_NOT_FOUND,
-			       "the task has ended and nothing is left of it");
+		return err_set(err, ERR_NOT_FOUND, "the task has ended");
 	if (t->n_requests >= REQUESTS_MAX)
 		return err_set(
 			err, ERR_LIMIT,

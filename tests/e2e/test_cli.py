@@ -588,7 +588,8 @@ def test_a_deadline_is_set_and_taken_away():
         out(d, "wait", a, code=143)
         assert tasks(d)[a]["detail"].startswith("timed out"), tasks(d)[a]
         equal(tasks(d)[b]["status"], "running")
-        out(d, "extend", a, "1h", code=1)
+        equal(errand(d, "extend", a, "1h", code=1)[1],
+              "errand extend: the task has ended\n")
 
 
 def test_sessions_are_listed_and_ended_with_their_tasks():

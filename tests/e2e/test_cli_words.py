@@ -40,7 +40,7 @@ def in_shell(d, line, code=0, **env):
 
 def test_a_slip_of_the_pen_gets_the_word_that_was_meant():
     with nowhere() as d:
-        for args, word in ((("lgos",), "logs"), (("kil", "x"), "kill"), (("sesions",), "sessions"),
+        for args, word in ((("lgos",), "logs"), (("lss",), "ls"), (("kil", "x"), "kill"), (("sesions",), "sessions"),
                            (("--hlep",), None), (("ls", "--jsn"), "--json"),
                            (("ls", "--al"), "--all"), (("run", "--lable", "x", "true"), "--label"),
                            (("run", "--labl=x", "true"), "--label"),
@@ -53,15 +53,21 @@ def test_a_slip_of_the_pen_gets_the_word_that_was_meant():
             equal(said, "")
 
 
+def test_an_unknown_command_says_where_the_commands_are():
+    with nowhere() as d:
+        equal(errand(d, "bogus", code=2)[1], "errand: no command 'bogus', see `errand --help`\n")
+
+
 def test_an_option_lacks_its_value_or_has_one_too_many():
     with nowhere() as d:
-        for args, word in ((("ls", "--json=1"), "wrong option '--json=1'"),
-                           (("ls", "--state"), "wrong option '--state'"),
+        for args, word in ((("ls", "--json=1"), "unwanted value for '--json'"),
+                           (("ls", "--help=1"), "wrong option '--help=1'"),
+                           (("ls", "--state"), "no value for '--state'"),
                            (("ls", "--state="), "no value for '--state'"),
                            (("run", "--label=", "true"), "no value for '--label'"),
                            (("run", "--"), "missing '[--] COMMAND...'"),
                            (("logs", "-x", "bash-1"), "wrong option '-x'"),
-                           (("logs", "-ff", "bash-1"), "wrong option '-ff'"),
+                           (("logs", "-ff", "bash-1"), "did you mean '-f'?"),
                            (("extend", "bash-1"), "missing 'ID"),
                            (("kill",), "missing 'ID...'"), (("wait",), "missing 'ID...'"),
                            (("output", "a", "b"), "too many arguments: 'b'"),

@@ -25,6 +25,7 @@ TEST(a_slip_of_the_pen_is_understood)
 	CHECK_STR(meant("--lable"), "--label");
 	CHECK_STR(meant("klil"), "kill");
 	CHECK_STR(meant("ouptut"), "output");
+	CHECK_STR(meant("lss"), "ls"); /* nearer than logs */
 }
 
 TEST(a_word_that_is_only_begun_is_understood)
@@ -44,6 +45,7 @@ TEST(the_nearest_is_the_one)
 TEST(nothing_is_made_of_what_is_far)
 {
 	CHECK_STR(meant("fly"), "");
+	CHECK_STR(meant("bogus"), ""); /* two letters of five make no logs */
 	CHECK_STR(meant("--verbose"), "");
 	CHECK_STR(meant("-x"), "");
 	CHECK_STR(meant(""), "");

@@ -118,7 +118,7 @@ TASK_TEST(requests_before_the_start_and_after_the_end_are_refused_at_once)
 	run_flush(w->run);
 	job_wait(w, &j);
 	assert_int_equal(run_leftovers(j.task, on_answer, &q, &q.err), -ERR_NOT_FOUND);
-	assert_string_equal(q.err.msg, "the task has ended and nothing is left of it");
+	assert_string_equal(q.err.msg, "the task has ended");
 	assert_int_equal(q.answers, 0);
 }
 
