@@ -10,7 +10,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 sys.dont_write_bytecode = True
 import forbid  # noqa: E402
 from daemon import ERRAND, Daemon  # noqa: E402
-from mcpclient import Client, Folder, host_process, run_tests, text_of, wait_for  # noqa: E402
+from mcpclient import (Client, Folder, host_process, only_with_namespaces,  # noqa: E402
+                       run_tests, text_of, wait_for)
 
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
 PONG = b'{"jsonrpc":"2.0","id":1,"result":{}}\n'
@@ -77,6 +78,7 @@ def read_only(home, *command):
 
 
 def test_with_a_home_that_cannot_be_written():
+    only_with_namespaces()
     for is_there in (False, True):
         with Folder() as top:
             home = os.path.join(top, "home")
@@ -117,6 +119,7 @@ def test_a_bad_setting_is_this_clients_mistake():
 # ---- namespaces ----
 
 def test_in_a_container_a_daemon_outside_is_not_used():
+    only_with_namespaces()
     with Daemon() as d:
         for more in ([], ["--mount-proc"]):
             with Client([*CONTAINED, *more, ERRAND, "mcp"], env=ENV, state=d.state) as c:
@@ -126,6 +129,7 @@ def test_in_a_container_a_daemon_outside_is_not_used():
 
 
 def test_a_container_has_its_own_daemon_whose_tasks_end_with_it_and_are_told_as_lost():
+    only_with_namespaces()
     with Folder() as state:
         inside = [*CONTAINED, "--mount-proc", ERRAND, "mcp", "--session", "s"]
         with Client(inside, env=ENV, state=state) as c:

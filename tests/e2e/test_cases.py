@@ -21,7 +21,8 @@ sys.dont_write_bytecode = True
 from cases import (COUNTED, ERRAND, EXIT_0, client, end, equal, facts_of,  # noqa: E402
                    first_number, own_folder, own_sleep, read, resident_kb, run, running, start,
                    until_says, with_notice)
-from mcpclient import Folder, alive, notices_of, run_tests, text_of, wait_for  # noqa: E402
+from mcpclient import (Folder, alive, notices_of, only_with_namespaces,  # noqa: E402
+                       run_tests, text_of, wait_for)
 
 
 # ---- how it ends ----
@@ -252,6 +253,7 @@ def test_kill_11_a_kill_at_birth_is_obeyed_every_time():
 
 def test_kill_12_who_was_given_an_old_pid_is_not_killed():
     """In a pid namespace of its own, where the next pid can be chosen."""
+    only_with_namespaces()
     sleep = own_sleep()
     with client(["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc",
                  ERRAND, "mcp"]) as c:

@@ -13,7 +13,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 sys.dont_write_bytecode = True
 from daemon import ERRAND, Agent, Daemon, Lines, Refused, hello  # noqa: E402
-from mcpclient import Client, alive, run_tests, wait_for  # noqa: E402
+from mcpclient import Client, alive, only_root, run_tests, wait_for  # noqa: E402
 
 
 def equal(got, want):
@@ -178,8 +178,7 @@ def connect_as(state, *prefix):
 
 
 def test_another_user_is_refused_and_told_why():
-    if os.geteuid() != 0:
-        raise AssertionError("this test has to be run as root")
+    only_root()
     with Daemon() as d:
         # Modes keep others out; without them the kernel's word about the peer has to.
         os.chmod(d.state, 0o755)
@@ -190,6 +189,7 @@ def test_another_user_is_refused_and_told_why():
 
 
 def test_a_contained_client_is_refused_unless_configured():
+    only_root()
     contained = ("unshare", "--pid", "--fork")
     with Daemon() as d:
         assert "namespace of your own" in connect_as(d.state, *contained)["error"]

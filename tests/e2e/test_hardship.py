@@ -15,7 +15,7 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 sys.dont_write_bytecode = True
 from daemon import ERRAND, Agent, Daemon, Refused  # noqa: E402
-from mcpclient import alive, notices_of, run_tests, text_of, wait_for  # noqa: E402
+from mcpclient import alive, notices_of, only_root, run_tests, text_of, wait_for  # noqa: E402
 
 
 def equal(got, want):
@@ -30,8 +30,7 @@ class Disk(tempfile.TemporaryDirectory):
     """A small file system of its own."""
 
     def __init__(self, size):
-        if os.geteuid() != 0:
-            raise AssertionError("this test has to be run as root")
+        only_root()
         super().__init__(prefix="errand-test-")
         subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=700,size=%s" % size, "none",
                         self.name], check=True)
@@ -401,8 +400,7 @@ def test_all_files_of_a_busy_daemon_are_its_users_alone():
 
 
 def test_another_user_can_neither_list_nor_read_nor_kill_nor_connect():
-    if os.geteuid() != 0:
-        raise AssertionError("this test has to be run as root")
+    only_root()
     with Daemon() as d, d.agent(session="s") as a:
         task = start(a, "echo secret; exec sleep 600")
         wait_for(lambda: "secret" in a.text("task_output", task_id=task), 10)

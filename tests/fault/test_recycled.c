@@ -25,6 +25,9 @@
 			_exit(100 + __LINE__ % 100);                                       \
 	} while (0)
 
+/* Below those. */
+#define NO_NAMESPACES 77
+
 static pid_t victim; /* 0: nobody is to be replaced */
 static int midwife;  /* takes a number, gives a byte when somebody has it */
 
@@ -158,7 +161,8 @@ static int stranger_ends_by(kill_fn *kill_tree)
 	assert_true(outer >= 0);
 	if (outer == 0) {
 		/* Not only for those who are not root: the namespace's own root may choose. */
-		must_be(unshare(CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS) == 0);
+		if (unshare(CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS) != 0)
+			_exit(NO_NAMESPACES);
 		outer = fork();
 		if (outer == 0)
 			_exit(be_init(kill_tree));
@@ -171,5 +175,9 @@ static int stranger_ends_by(kill_fn *kill_tree)
 
 TEST(a_stranger_with_the_number_of_a_victim_is_not_killed)
 {
-	assert_int_equal(stranger_ends_by(tree_kill), SIGTERM);
+	int end = stranger_ends_by(tree_kill);
+
+	if (end == NO_NAMESPACES)
+		skip(); /* in a chroot, or in a container as they are by default */
+	assert_int_equal(end, SIGTERM);
 }

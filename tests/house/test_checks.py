@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import unittest.mock
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "tests", "lib"))
@@ -299,6 +300,36 @@ def test_runner_counts_a_skip_as_failed_under_ci():
     text = "1..2\nok 1 - a\nok 2 - b # SKIP no cgroup\n"
     assert counts(text) == (1, 0)
     assert counts(text, strict=True) == (1, 1)
+
+
+def run_in(folder, script, **env):
+    """What the runner makes of a program of these lines of shell."""
+    run = runner()
+    os.environ.update(env)
+    return run.run_one({"name": "x", "cmd": ["sh", "-c", script], "env": {"GIVEN": "it"}},
+                       folder, False, folder)
+
+
+def test_runner_runs_as_root_what_skips_for_others():
+    with tempfile.TemporaryDirectory() as folder, \
+            unittest.mock.patch.dict(os.environ), \
+            unittest.mock.patch("os.geteuid", lambda: 1000):
+        fake = os.path.join(folder, "sudo")
+        with open(fake, "w") as f:
+            f.write('#!/bin/sh\necho "$@" >>%s/asked\n[ "$1" = -n ] && shift\n'
+                    '[ "$1" != true ] || exit $NO_SUDO\nunset TMPDIR\n'
+                    'shift 2; IS_ROOT=here exec "$@"\n' % folder)
+        os.chmod(fake, 0o755)
+        path = folder + ":" + os.environ["PATH"]
+        script = '[ "$IS_ROOT $GIVEN $TMPDIR" = "here it %s" ] || skip="# SKIP"; ' \
+                 'echo "ok 1 - a $skip"' % folder
+        said = run_in(folder, script, PATH=path, NO_SUDO="0")
+        assert (said.passed, said.skipped, said.failed) == (1, 0, 0), vars(said)
+        said = run_in(folder, script, PATH=path, NO_SUDO="1")
+        assert (said.passed, said.skipped, said.failed) == (0, 1, 0), vars(said)
+        os.unlink(os.path.join(folder, "asked"))
+        said = run_in(folder, "echo ok 1 - a", PATH=path, NO_SUDO="0")
+        assert said.passed == 1 and not os.path.exists(os.path.join(folder, "asked"))
 
 
 def test_runner_ends_what_a_test_has_left_and_counts_it():

@@ -469,6 +469,22 @@ class Client:
         return self.proc.wait(timeout)
 
 
+class Skip(Exception):
+    """This machine or user lacks what the test needs."""
+
+
+def only_root():
+    if os.geteuid() != 0:
+        raise Skip("only for root")
+
+
+def only_with_namespaces():
+    """Who is in a chroot, or in a container as they are by default, may make none."""
+    command = ["unshare", "--user", "--map-root-user", "--pid", "--mount", "--fork", "true"]
+    if subprocess.run(command, stderr=subprocess.DEVNULL, check=False).returncode != 0:
+        raise Skip("no user namespace can be made")
+
+
 def run_tests(space, argv=None):
     """Runs every test_* function of @space (globals()) in order; prints TAP; exits."""
     names = (sys.argv if argv is None else argv)[1:]
@@ -482,6 +498,8 @@ def run_tests(space, argv=None):
         try:
             func()
             print("ok %d - %s" % (number, title))
+        except Skip as why:
+            print("ok %d - %s # SKIP %s" % (number, title, why))
         except Exception:  # pylint: disable=broad-except
             bad += 1
             print("not ok %d - %s" % (number, title))
