@@ -59,7 +59,7 @@
  *  PURE callbacks (read, consumed, render, finalize, card, warn, message_id, log, journal,
  *  allocator, destroy) may call [any]-queries only.
  *
- * "spec N" names the item of the contract that a rule comes from.
+ * "spec N" names the item of the contract that a rule comes from, in docs/spec.md of the source.
  */
 #ifndef ERRAND_H
 #define ERRAND_H

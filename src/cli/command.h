@@ -34,6 +34,7 @@ struct command {
 	const char *details;               /* for `errand <name> --help` */
 	const struct option_spec *options; /* up to one with a NULL name */
 	const char *args;                  /* "ID..."; NULL: none */
+	const char *words;                 /* that may stand there: "a b"; NULL: none */
 	size_t min_args, max_args;
 	bool takes_command;  /* the first argument ends the options */
 	bool refuses_closed; /* it says itself that it needs stdin, stdout, stderr */

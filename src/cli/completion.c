@@ -45,6 +45,8 @@ static void print_bash(void)
 	for (size_t i = 0; commands[i]; i++) {
 		printf("\t\t%s) words='", commands[i]->name);
 		print_options(commands[i]);
+		if (commands[i]->words)
+			printf(" %s", commands[i]->words);
 		printf("'%s ;;\n", takes_ids(commands[i]) ? " ids=1" : "");
 	}
 	printf("\t\tesac\n"
@@ -65,6 +67,16 @@ static void print_zsh_option(const struct option_spec *o)
 	for (const char *p = o->help; *p; p++)
 		printf("%s", *p == '\'' ? "'\\''" : (char[]){*p, 0});
 	printf("]%s%s'", o->value ? ":" : "", o->value ? o->value : "");
+}
+
+static void print_zsh_arguments(const struct command *c)
+{
+	printf(" '*:argument:");
+	if (c->words)
+		printf("(%s)", c->words);
+	else
+		printf("%s", takes_ids(c) ? "_errand_ids" : "_files");
+	printf("'");
 }
 
 static void print_zsh(void)
@@ -88,8 +100,9 @@ static void print_zsh(void)
 		printf("\t%s) _arguments", commands[i]->name);
 		for (const struct option_spec *o = commands[i]->options; o->name; o++)
 			print_zsh_option(o);
-		printf(" '--help[show the help]' '*:argument:%s' ;;\n",
-		       takes_ids(commands[i]) ? "_errand_ids" : "_files");
+		printf(" '--help[show the help]'");
+		print_zsh_arguments(commands[i]);
+		printf(" ;;\n");
 	}
 	printf("\tesac\n"
 	       "}\n"
@@ -117,6 +130,13 @@ static void print_fish_option(const struct command *c, const struct option_spec 
 	putchar('\n');
 }
 
+/* @list: what fish makes words of */
+static void print_fish_arguments(const struct command *c, const char *list)
+{
+	printf("complete -c errand -f -n '__fish_seen_subcommand_from %s' -a \"%s\"\n",
+	       c->name, list);
+}
+
 static void print_fish(void)
 {
 	for (size_t i = 0; commands[i]; i++) {
@@ -127,11 +147,12 @@ static void print_fish(void)
 		putchar('\n');
 		for (const struct option_spec *o = c->options; o->name; o++)
 			print_fish_option(c, o);
+		if (c->words)
+			print_fish_arguments(c, c->words);
 		if (takes_ids(c))
-			printf("complete -c errand -f -n '__fish_seen_subcommand_from %s' "
-			       "-a \"(%s)\"\n",
-			       c->name,
-			       "errand ls 2>/dev/null | string match -r '^\\S+-\\d+'");
+			print_fish_arguments(
+				c,
+				"(errand ls 2>/dev/null | string match -r '^\\S+-\\d+')");
 	}
 }
 
@@ -163,6 +184,7 @@ const struct command command_completion = {
 		"errand completion fish | source.",
 	.options = options,
 	.args = "bash|zsh|fish",
+	.words = "bash zsh fish",
 	.min_args = 1,
 	.max_args = 1,
 	.run = run,

@@ -115,6 +115,7 @@ const struct command command_sessions = {
 		"tasks.",
 	.options = options,
 	.args = "[end NAME]",
+	.words = "end",
 	.max_args = 2,
 	.run = run,
 };

@@ -718,6 +718,8 @@ def test_bash_completes_commands_and_options():
     equal(completed(["errand", ""]), COMMANDS + ["--help", "--version"])
     equal(completed(["errand", "l"]), ["ls", "logs"])
     equal(completed(["errand", "run", "--l"]), ["--label"])
+    equal(completed(["errand", "sessions", "e"]), ["end"])
+    equal(completed(["errand", "completion", "z"]), ["zsh"])
     equal(completed(["errand", "logs", "bash-1", "--"]),
           ["--state", "--raw", "--tail", "--range", "--lines", "--help"])
 
@@ -737,6 +739,7 @@ def test_every_shell_gets_every_command_and_option():
     for shell in ("bash", "zsh", "fish"):
         said = subprocess.run([ERRAND, "completion", shell], capture_output=True,
                               check=True).stdout.decode()
+        assert re.search(r"[ (\"]bash zsh fish[') \"]", said), shell
         for name in COMMANDS:
             assert re.search(r"\b%s\b" % name, said), (shell, name)
             help_text = subprocess.run([ERRAND, name, "--help"], capture_output=True,

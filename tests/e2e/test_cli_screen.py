@@ -301,7 +301,7 @@ def test_a_shell_at_a_terminal_completes_what_is_typed():
                                     ("logs --raw ba\t-f", "logs --raw bash-1 -f"),
                                     ("kill --reason why bash-\t", "kill --reason why bash-1"),
                                     ("kill --left\tba\t", "kill --leftovers bash-1"),
-                                    ("sess\tend x", "sessions end x")):
+                                    ("sess\te\tx", "sessions end x")):
                     t.type(b"errand %s\n" % typed.encode())
                     t.sees("called: %s." % said)
 
