@@ -35,11 +35,15 @@ static const struct option_spec options[] = {
 };
 
 static const struct column columns[] = {
-	{"ID", false, false, 0},       {"KIND", false, false, 5},
-	{"STATUS", false, false, 0},   {"AGE", true, false, 1},
-	{"CPU", true, false, 3},       {"MEMORY", true, false, 4},
-	{"UNREAD", true, false, 2},    {"LABEL", false, true, 0},
-	{"LAST LINE", false, true, 0},
+	{"ID", false, 0, 0},
+	{"KIND", false, 0, 5},
+	{"STATUS", false, 0, 0},
+	{"AGE", true, 0, 1},
+	{"CPU", true, 0, 3},
+	{"MEMORY", true, 0, 4},
+	{"UNREAD", true, 0, 2},
+	{"LABEL", false, 16, 0},
+	{"LAST LINE", false, sizeof("exit code: 127, took 9m59s") - 1, 0},
 };
 
 /* ---- cells ---- */

@@ -17,8 +17,8 @@ static const struct option_spec options[] = {
 };
 
 static const struct column columns[] = {
-	{"SESSION", false, true, 0}, {"CLIENTS", true, false, 1}, {"TASKS", true, false, 2},
-	{"LIVE", true, false, 0},    {"ENDS IN", true, false, 0},
+	{"SESSION", false, 1, 0}, {"CLIENTS", true, 0, 1}, {"TASKS", true, 0, 2},
+	{"LIVE", true, 0, 0},     {"ENDS IN", true, 0, 0},
 };
 
 static void add_count(struct table *t, const struct js *n)

@@ -38,6 +38,11 @@ static size_t bigger(size_t a, size_t b)
 	return a > b ? a : b;
 }
 
+static size_t smaller(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
 /* As wide as the widest cell. */
 static void measure(const struct table *t, size_t *widths)
 {
@@ -60,14 +65,22 @@ static size_t total(const struct table *t, const size_t *widths)
 	return sum;
 }
 
-/* The total when all have shrunk as far as they may. */
+/* @is_last_resort: nothing is left to leave out. */
+static size_t floor_of(const struct column *c, bool is_last_resort)
+{
+	size_t title = strlen(c->title);
+
+	return is_last_resort ? title : bigger(title, c->shrinks_to);
+}
+
+/* The total when all have shrunk as far as they may while others can be left out. */
 static size_t least(const struct table *t, const size_t *widths)
 {
 	size_t small[TABLE_COLUMNS];
 
 	for (size_t i = 0; i < t->n_columns; i++)
-		small[i] = widths[i] && t->columns[i].may_shrink
-				   ? strlen(t->columns[i].title)
+		small[i] = t->columns[i].shrinks_to
+				   ? smaller(widths[i], floor_of(&t->columns[i], false))
 				   : widths[i];
 	return total(t, small);
 }
@@ -89,14 +102,14 @@ static bool leave_one_out(const struct table *t, size_t *widths)
 }
 
 /* The widest of those that may shrink loses a cell, until all is well or nothing helps. */
-static void shrink(const struct table *t, size_t *widths, size_t width)
+static void shrink(const struct table *t, size_t *widths, size_t width, bool is_last_resort)
 {
 	for (size_t sum = total(t, widths); sum > width; sum--) {
 		size_t widest = t->n_columns;
 
 		for (size_t i = 0; i < t->n_columns; i++)
-			if (t->columns[i].may_shrink &&
-			    widths[i] > strlen(t->columns[i].title) &&
+			if (t->columns[i].shrinks_to &&
+			    widths[i] > floor_of(&t->columns[i], is_last_resort) &&
 			    (widest == t->n_columns || widths[i] >= widths[widest]))
 				widest = i;
 		if (widest == t->n_columns)
@@ -109,7 +122,8 @@ static void fit(const struct table *t, size_t *widths, size_t width)
 {
 	while (least(t, widths) > width && leave_one_out(t, widths))
 		;
-	shrink(t, widths, width);
+	shrink(t, widths, width, false);
+	shrink(t, widths, width, true);
 }
 
 /* ---- lines ---- */

@@ -19,8 +19,10 @@
 
 struct column {
 	const char *title;
-	bool is_number;      /* to the right */
-	bool may_shrink;     /* to the width of its title */
+	bool is_number; /* to the right */
+	/* Cells, its title's at least; 0: never. Further, to its title, only when there is nothing
+	 * left to leave out. */
+	size_t shrinks_to;
 	unsigned expendable; /* the highest is left out first; 0: never, as the last one */
 };
 

@@ -117,12 +117,19 @@ def test_a_narrow_list_leaves_out_what_can_be_done_without():
         wait_for(lambda: "lastLine" in tasks(d)["bash-1"]["now"], 10)
         for columns, titles in (
                 (36, ["ID", "STATUS", "LABEL", "LAST LINE"]),
-                (45, ["ID", "STATUS", "AGE", "LABEL", "LAST LINE"]),
+                (52, ["ID", "STATUS", "AGE", "LABEL", "LAST LINE"]),
                 (200, ["ID", "KIND", "STATUS", "AGE", "CPU", "MEMORY", "UNREAD", "LABEL",
                        "LAST LINE"])):
             shown, _ = in_terminal(d, "ls", columns=columns)
             equal(re.split(r"  +", shown.splitlines()[0]), titles)
             assert shown.splitlines()[1].endswith("  begun"), shown
+
+
+def test_a_terminal_of_the_usual_width_shows_how_a_task_has_ended():
+    with Daemon() as d:
+        out(d, "wait", run(d, "--label", "l" * 50, "exit 117"), code=117)
+        shown, _ = in_terminal(d, "ls", columns=80)
+        assert re.search(r"l…  exit code: 117, took \d+ms$", shown.splitlines()[1]), shown
 
 
 def test_each_column_shows_what_its_title_says():

@@ -5,9 +5,9 @@
 #include "cli/table.h"
 #include "run/screen.h"
 
-static const struct column two[] = {{"NAME", false, true, 0}, {"N", true, false, 0}};
+static const struct column two[] = {{"NAME", false, 1, 0}, {"N", true, 0, 0}};
 static const struct column three[] = {
-	{"ID", false, false, 0}, {"LABEL", false, true, 0}, {"LINE", false, true, 0}};
+	{"ID", false, 0, 0}, {"LABEL", false, 1, 0}, {"LINE", false, 1, 0}};
 
 static struct table table;
 static struct buf out;
@@ -133,12 +133,27 @@ TEST(no_line_is_wider_than_the_terminal)
 	}
 }
 
+TEST(what_can_be_done_without_is_left_out_before_a_column_says_nothing)
+{
+	static const struct column some[] = {
+		{"ID", false, 0, 0}, {"CPU", true, 0, 1}, {"LINE", false, 9, 0}};
+
+	fresh(some, 3);
+	add("bash-1"), add("12ms"), add("the last line");
+	CHECK_STR(put(23, 100), "ID       CPU  LINE\n"
+				"bash-1  12ms  the last…\n");
+	CHECK_STR(put(22, 100), "ID      LINE\n"
+				"bash-1  the last line\n");
+	CHECK_STR(put(12, 100), "ID      LINE\n"
+				"bash-1  the…\n");
+}
+
 TEST(what_can_be_done_without_is_left_out_before_a_cell_is_cut)
 {
-	static const struct column some[] = {{"ID", false, false, 0},
-					     {"CPU", true, false, 1},
-					     {"KIND", false, false, 2},
-					     {"LINE", false, true, 0}};
+	static const struct column some[] = {{"ID", false, 0, 0},
+					     {"CPU", true, 0, 1},
+					     {"KIND", false, 0, 2},
+					     {"LINE", false, 1, 0}};
 
 	fresh(some, 4);
 	add("bash-1"), add("12ms"), add("bash"), add("the last line");
