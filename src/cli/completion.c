@@ -82,6 +82,7 @@ static void print_zsh_arguments(const struct command *c)
 static void print_zsh(void)
 {
 	printf("#compdef errand\n"
+	       "(( $+functions[compdef] )) || { autoload -Uz compinit; compinit; }\n"
 	       "_errand_ids() { compadd -- ${(f)\"$(%s)\"}; }\n"
 	       "_errand() {\n"
 	       "\tlocal -a names=(\n",

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* mcp.c - `errand mcp`: serve one MCP client on stdin and stdout. */
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/command.h"
 #include "host/host.h"
@@ -34,6 +36,10 @@ static int run(const char *const *values, char *const *args)
 	if (era && strcmp(era, "legacy") != 0)
 		return command_wrong(&command_mcp, "--era is 'legacy' or left out, not",
 				     era);
+	if (isatty(STDIN_FILENO))
+		fprintf(stderr,
+			"errand mcp: waits for what an MCP client writes, not for a person; "
+			"^D ends it. See `errand --help`\n");
 	return host_serve_stdio(&o);
 }
 

@@ -90,7 +90,7 @@ static int connect_link(struct asking *a)
 	case LINK_BROKEN:
 		break;
 	}
-	return say(a, err.msg, EXIT_FAILED);
+	return say(a, err.msg, err.code == ERR_ARG ? EXIT_USAGE : EXIT_FAILED);
 }
 
 int people_connect(struct asking *a, const char *state, const char *session)

@@ -63,7 +63,8 @@ static void look_at_folder(struct visit *v)
 	struct err err = {0};
 
 	if (state_folder(v->state, &v->path, &v->folder_fd, &err) < 0)
-		tell(v, DOCTOR_BROKEN, "state folder", "%s", err.msg);
+		tell(v, DOCTOR_BROKEN, err.code == ERR_ARG ? "settings" : "state folder",
+		     "%s", err.msg);
 	else if (faccessat(v->folder_fd, ".", W_OK, AT_EACCESS) < 0)
 		tell(v, DOCTOR_BROKEN, "state folder", "'%s' cannot be written: %s",
 		     v->path, strerror(errno));

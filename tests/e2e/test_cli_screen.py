@@ -132,6 +132,13 @@ def test_a_terminal_of_the_usual_width_shows_how_a_task_has_ended():
         assert re.search(r"l…  exit code: 117, took \d+ms$", shown.splitlines()[1]), shown
 
 
+def test_who_types_at_a_server_is_told_what_it_waits_for():
+    with Daemon() as d, Terminal(d, ERRAND, "mcp") as t:
+        t.sees("errand mcp: waits for what an MCP client writes")
+        t.type(b"\x04")
+        equal(t.end(), 0)
+
+
 def test_each_column_shows_what_its_title_says():
     with Daemon() as d:
         run(d, "--label", "one", "head -c 5000 /dev/zero | tr '\\0' x; echo; echo end; sleep 600")
@@ -288,8 +295,7 @@ def programs():
 
 SHELLS = {
     "bash": (["--norc", "--noprofile", "-i"], "source <(errand completion bash)"),
-    "zsh": (["-f", "-i"], "autoload -Uz compinit; compinit -u -D; "
-                          "source <(errand completion zsh)"),
+    "zsh": (["-f", "-i"], "source <(errand completion zsh)"),
     "fish": (["--no-config", "-i"], "errand completion fish | source"),
 }
 

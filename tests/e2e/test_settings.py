@@ -72,6 +72,12 @@ def test_a_mistake_in_the_file_is_named_and_nothing_is_started_or_made():
             equal((done.returncode, done.stdout), (2, b""))
             said = done.stderr.decode()
             assert "%s:3: grace_ms = long: expected" % home.conf in said, said
+        for command in (("ls",), ("run", "true"), ("wait", "bash-1")):
+            done = home.run(*command)
+            equal((done.returncode, done.stdout), (2, b""))
+            assert done.stderr.startswith(b"errand %s: %s:3: " % (
+                command[0].encode(), home.conf.encode())), done.stderr
+        assert home.run("doctor").stdout.startswith(b"WRONG settings")
         equal(os.listdir(home.name), [".config"])
 
 
