@@ -447,7 +447,7 @@ def test_lm_09_who_has_no_memory_is_told_and_nobody_else_is_hit():
 
 def as_another_user(tmp, processes):
     """A server that may have so many processes beside those that its user has: a limit of a
-    user's, and none of root's."""
+    user's, and none of root's. It is in @tmp: the build may be where no other user comes."""
     for name in "errand", "errand-shim":
         shutil.copy(os.path.join(os.path.dirname(ERRAND), name), tmp)
     os.chmod(tmp, 0o755)
@@ -455,8 +455,8 @@ def as_another_user(tmp, processes):
     command = [os.path.join(tmp, "errand"), "mcp", "--state", os.path.join(tmp, "state")]
     if os.geteuid() == 0:
         os.chown(os.path.join(tmp, "state"), 31234, 31234)
-        return ["setpriv", "--reuid=31234", "--regid=31234", "--clear-groups", "prlimit",
-                "--nproc=%d:%d" % (processes, processes), *command]
+        return ["env", "-C", tmp, "setpriv", "--reuid=31234", "--regid=31234", "--clear-groups",
+                "prlimit", "--nproc=%d:%d" % (processes, processes), *command]
     own = subprocess.run(["ps", "-L", "-o", "pid=", "-u", str(os.geteuid())], check=True,
                          stdout=subprocess.PIPE, text=True).stdout.count("\n")
     return ["prlimit", "--nproc=%d:%d" % (own + processes, own + processes), *command]
