@@ -21,6 +21,7 @@ enum run_phase {
 	RUN_LIVE,   /* there is a shim, or there was one and nobody knows yet */
 	RUN_SILENT, /* its socket has ended without a record */
 	RUN_ENDED,
+	RUN_DROPPED, /* its folder goes with the next run_flush() */
 };
 
 struct run {
@@ -34,8 +35,8 @@ struct run {
 	bool is_leaving;
 	struct map by_id;
 	uint64_t last_id;
-	size_t n_due;                             /* tasks that have a due_ms */
-	struct list planned, live, silent, ended; /* of run_task.node */
+	size_t n_due;                                      /* tasks that have a due_ms */
+	struct list planned, live, silent, ended, dropped; /* of run_task.node */
 };
 
 struct run_task {

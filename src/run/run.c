@@ -98,6 +98,7 @@ int run_new(const char *folder, const char *shim, struct run **ret, struct err *
 	list_init(&r->live);
 	list_init(&r->silent);
 	list_init(&r->ended);
+	list_init(&r->dropped);
 	map_init(&r->by_id, NULL);
 	r->tasks_path = tasks_path(folder);
 	r->shim = mem_dup(NULL, shim, strlen(shim));
@@ -144,6 +145,7 @@ void run_free(struct run *r)
 	forget_all(&r->live);
 	forget_all(&r->silent);
 	forget_all(&r->ended);
+	forget_all(&r->dropped);
 	map_release(&r->by_id);
 	close_if(r->tasks_fd);
 	close_if(r->epoll_fd);
@@ -159,10 +161,9 @@ void run_move(struct run_task *t, enum run_phase phase)
 {
 	struct run *r = t->run;
 	struct list *lists[] = {
-		[RUN_PLANNED] = &r->planned,
-		[RUN_LIVE] = &r->live,
-		[RUN_SILENT] = &r->silent,
-		[RUN_ENDED] = &r->ended,
+		[RUN_PLANNED] = &r->planned, [RUN_LIVE] = &r->live,
+		[RUN_SILENT] = &r->silent,   [RUN_ENDED] = &r->ended,
+		[RUN_DROPPED] = &r->dropped,
 	};
 
 	list_del(&t->node);
@@ -432,8 +433,17 @@ static void spawn(struct run_task *t)
 	}
 }
 
+/* A shim that is still there sweeps what it stays for, and deletes the folder. */
+static void discard(struct run_task *t)
+{
+	if (!run_tell_kill(t, PROTO_KILL_DISCARD))
+		run_remove_folder(t->run, t->uid);
+	forget(t);
+}
+
 void run_flush(struct run *r)
 {
+	list_each(node, &r->dropped) discard(list_entry(node, struct run_task, node));
 	/* What a callback plans meanwhile is spawned as well. */
 	while (!list_is_empty(&r->planned))
 		spawn(list_entry(r->planned.next, struct run_task, node));
@@ -500,17 +510,29 @@ bool run_is_busy(const struct run *r)
 
 void run_drop(struct run_task *t)
 {
-	/* A shim that is still there sweeps what it stays for, and deletes the folder. Once the
-	 * host leaves, all has been said, and each deletion would hold it up. */
-	if (t->phase == RUN_ENDED && !t->run->is_leaving &&
-	    !run_tell_kill(t, PROTO_KILL_DISCARD))
-		run_remove_folder(t->run, t->uid);
-	forget(t);
+	/* Once the host leaves, all has been said, and each deletion would hold it up. */
+	if (t->phase != RUN_ENDED || t->run->is_leaving) {
+		forget(t);
+		return;
+	}
+	run_forget_requests(t);
+	run_move(t, RUN_DROPPED);
 }
 
 void run_let_go(struct run *r)
 {
 	r->is_leaving = true;
+}
+
+static void discard_quickly(struct list *tasks, int64_t until_ms)
+{
+	list_each(node, tasks)
+	{
+		struct run_task *t = list_entry(node, struct run_task, node);
+
+		if (!run_tell_kill(t, PROTO_KILL_DISCARD) && clock_mono_ms() < until_ms)
+			run_remove_folder(t->run, t->uid);
+	}
 }
 
 void run_leave(struct run *r)
@@ -521,11 +543,6 @@ void run_leave(struct run *r)
 	/* One that does not take it has just ended, or died: the folder tells a later host. */
 	list_each(node, &r->live)(void)
 		run_tell_kill(list_entry(node, struct run_task, node), PROTO_KILL_DISCARD);
-	list_each(node, &r->ended)
-	{
-		struct run_task *t = list_entry(node, struct run_task, node);
-
-		if (!run_tell_kill(t, PROTO_KILL_DISCARD) && clock_mono_ms() < until_ms)
-			run_remove_folder(r, t->uid);
-	}
+	discard_quickly(&r->dropped, until_ms);
+	discard_quickly(&r->ended, until_ms);
 }

@@ -8,7 +8,8 @@
  *
  * Starting is split in two. run_start() only writes the plan down; run_flush() makes the run
  * folder and spawns the shim. So a host can make its rows durable, and send the id on its
- * way, before a process exists. A kill in between is kept and obeyed.
+ * way, before a process exists. A kill in between is kept and obeyed. So is forgetting:
+ * run_drop() forgets, run_flush() deletes.
  */
 #pragma once
 
@@ -108,7 +109,8 @@ int run_attach(struct run *r, const char *uid, run_end_fn fn, void *ud,
 /* The name of its run folder. Borrowed. */
 const char *run_uid(const struct run_task *t);
 
-/* Spawn what was planned. A spawn that fails ends the task with RUN_NOT_STARTED. */
+/* What was decided so far is durable: delete the folders of what was dropped, spawn what was
+ * planned. A spawn that fails ends the task with RUN_NOT_STARTED. */
 void run_flush(struct run *r);
 
 /*
@@ -195,8 +197,8 @@ int run_log_error(const struct run_task *t);
 /* Path of `out` while the whole log is in it, else NULL. Borrowed until the next call. */
 const char *run_log_path(struct run_task *t);
 
-/* Forget an ended task, delete its folder and sweep what outlived it; a live one is only
- * forgotten. */
+/* Forget an ended task; run_flush() deletes its folder and sweeps what outlived it. A live one
+ * is only forgotten. */
 void run_drop(struct run_task *t);
 /* The run folder of a task that a dead host had dropped goes, unless its shim is still there. */
 void run_discard(struct run *r, const char *uid);

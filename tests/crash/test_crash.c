@@ -98,6 +98,7 @@ static void check_nothing_is_left(struct world *w, struct job *j)
 {
 	wait_until(w, is_folder_free(w));
 	run_drop(j->task);
+	run_flush(w->run);
 	wait_until(w, only_folder(w)[0] == 0);
 	assert_int_equal(count_alive(own), 0);
 	assert_int_equal(j->ends, 1);
@@ -194,6 +195,7 @@ static pid_t start_host(const struct world *w, const struct life *l, const char 
 			run_kill(mortal_job.task);
 		turn_until_ended(mortal_run);
 		run_drop(mortal_job.task);
+		run_flush(mortal_run);
 		_exit(0);
 	}
 	return pid;

@@ -45,6 +45,7 @@ static void drop_it(struct world *w, struct job *j)
 	job_wait(w, j);
 	wait_until(w, is_folder_free(w));
 	run_drop(j->task);
+	run_flush(w->run);
 }
 
 static void leave_it(struct world *w, struct job *j)
@@ -167,6 +168,7 @@ static void record(struct world *w, const struct life *l)
 	load_record(path);
 	if (only_folder(w)[0])
 		run_drop(j.task);
+	run_flush(w->run);
 	(void)unlink(rec.marker);
 	(void)unlink(path);
 	assert_string_equal(only_folder(w), "");
@@ -375,6 +377,7 @@ static void attach(struct world *w, struct job *j)
 static void forget(struct world *w, struct job *j)
 {
 	run_drop(j->task);
+	run_flush(w->run);
 	assert_string_equal(only_folder(w), "");
 	assert_int_equal(access(rec.marker, F_OK), -1); /* nothing ran */
 }
@@ -546,6 +549,7 @@ TASK_TEST(a_folder_that_is_being_declared_void_stays_so)
 	attach(w, &j);
 	recorder_begin(NULL);
 	run_drop(j.task);
+	run_flush(w->run);
 	load_record(path);
 	assert_in_range(rec.count, first + 3, first + 6);
 	for (size_t n = first; n <= rec.count; n++) {

@@ -186,6 +186,29 @@ def test_the_folder_of_a_task_that_was_dropped_goes_unless_its_shim_is_there():
         os.kill(pid, signal.SIGKILL)
 
 
+def test_the_folder_of_a_task_goes_only_when_its_drop_is_durable():
+    with Daemon() as d:
+        with d.agent(session="s") as a:
+            equal(a.text("bash", command="echo hi", description="d"), "hi\n")
+            a.request("ping")  # the acknowledgement before it has been taken
+        db = sqlite3.connect(os.path.join(d.state, "errand.db"), isolation_level=None)
+        folder = os.path.join(d.state, "tasks", db.execute("SELECT uid FROM run").fetchone()[0])
+        with d.operator() as op:  # who comes while nothing can be kept is not greeted
+            db.execute("BEGIN IMMEDIATE")
+            op.post("errand/end-session", name="s")
+            wait_for(lambda: "cannot keep what happens" in d.said(), 20)
+            assert os.path.isdir(folder)
+            d.kill()
+        db.close()
+        d.start()
+        with d.agent(session="s") as a:
+            assert "bash-1" in a.text("task_list")
+            assert os.path.isdir(folder)
+            with d.operator() as op:
+                op.ask("errand/end-session", name="s")
+            wait_for(lambda: not os.path.exists(folder), 10)
+
+
 # ---- what was read ----
 
 def test_what_was_read_is_not_read_again_what_was_not_acknowledged_is():

@@ -32,6 +32,7 @@ static void check_end(struct world *w, const struct job *j, const char *fault,
 	wait_until(w, is_folder_free(w));
 	assert_int_equal(j->ends, 1);
 	run_drop(j->task);
+	run_flush(w->run);
 	assert_string_equal(only_folder(w), "");
 }
 
@@ -202,5 +203,6 @@ TASK_TEST(a_shim_that_cannot_begin_says_why)
 		assert_int_equal(j.end.cause, RUN_NOT_STARTED);
 		assert_string_equal(j.end.why, rows[i].why);
 		run_drop(j.task);
+		run_flush(w->run);
 	}
 }

@@ -100,6 +100,7 @@ TASK_TEST(without_proc_what_is_left_is_not_counted_and_is_released)
 	expect_refused(w, ask_sweep(&j, &q, true),
 		       "nobody can tell what is left: the supervisor cannot read /proc");
 	run_drop(j.task);
+	run_flush(w->run);
 	wait_until(w, only_folder(w)[0] == 0);
 	wait_until(w, count_alive(sleep) == 1); /* setsid may not have become it yet */
 	end_all(sleep);

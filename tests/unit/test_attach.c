@@ -63,6 +63,7 @@ TASK_TEST(a_living_task_is_attached_and_its_end_is_heard)
 	assert_int_equal(WEXITSTATUS(j.end.wait_status), 6);
 	assert_string_equal(job_log(&j), "before\nafter\n");
 	run_drop(j.task);
+	run_flush(w->run);
 	wait_until(w, only_folder(w)[0] == 0);
 }
 

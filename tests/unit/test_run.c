@@ -194,6 +194,7 @@ static void run_some(struct world *w, struct job *jobs, int count)
 		assert_int_equal(jobs[i].end.wait_status, 0);
 		run_drop(jobs[i].task);
 	}
+	run_flush(w->run);
 }
 
 TASK_TEST(five_hundred_tasks_leave_no_descriptor_no_zombie_no_folder)
@@ -414,6 +415,7 @@ TASK_TEST(a_shim_without_a_lock_tells_its_host_why)
 	assert_non_null(strcasestr(j.end.why, "link"));
 	assert_false(exists(only_folder(w), PROTO_SPEC));
 	run_drop(j.task);
+	run_flush(w->run);
 	assert_string_equal(only_folder(w), "");
 }
 

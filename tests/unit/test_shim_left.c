@@ -157,6 +157,7 @@ TASK_TEST(disposal_releases_what_is_detached)
 	leave(w, &j, text);
 	shim = shim_of(w);
 	run_drop(j.task);
+	run_flush(w->run);
 	wait_until(w, !is_alive(shim));
 	wait_until(w, only_folder(w)[0] == 0);
 	assert_int_equal(count_alive(held), 0);
@@ -175,6 +176,7 @@ static void expect_counted_and_ended(struct world *w, const char *before)
 	assert_int_equal(j.end.detached_left, 0);
 	assert_true(has_process(pid));
 	run_drop(j.task);
+	run_flush(w->run);
 	wait_until(w, !has_process(pid));
 	wait_until(w, only_folder(w)[0] == 0);
 }
