@@ -18,7 +18,7 @@ static const struct option_spec options[] = {
 static int run(const char *const *values, char *const *args)
 {
 	autobuf struct buf params = BUF_INIT(MAX_REQUEST_LINE);
-	struct asking a = {.command = "extend", .is_patient = true};
+	struct asking a = {.command = "extend"};
 	struct js *answer = NULL;
 	struct err err = {0};
 	int64_t ms = 0;

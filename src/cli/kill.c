@@ -55,7 +55,7 @@ static int sweep_one(struct asking *a, const char *id)
 
 static int run(const char *const *values, char *const *args)
 {
-	struct asking a = {.command = "kill", .is_patient = true};
+	struct asking a = {.command = "kill"};
 	int rc = people_connect(&a, values[STATE], NULL), first = rc;
 
 	for (; a.link && *args; args++) {

@@ -105,7 +105,7 @@ static int print(struct asking *a, struct reader *r, const struct part *p)
 
 static int run(const char *const *values, char *const *args)
 {
-	struct asking a = {.command = "logs", .is_patient = true};
+	struct asking a = {.command = "logs"};
 	struct part p = {
 		.tail = UINT64_MAX,
 		.from = UINT64_MAX,

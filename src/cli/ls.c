@@ -207,7 +207,7 @@ static int show_again(struct asking *a, const char *const *values)
 
 static int run(const char *const *values, char *const *args)
 {
-	struct asking a = {.command = "ls", .is_patient = true};
+	struct asking a = {.command = "ls"};
 	int rc;
 
 	(void)args;

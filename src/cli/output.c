@@ -37,7 +37,7 @@ static int print(struct asking *a, const char *id)
 
 static int run(const char *const *values, char *const *args)
 {
-	struct asking a = {.command = "output", .is_patient = true};
+	struct asking a = {.command = "output"};
 	autobuf struct buf status = BUF_INIT(MAX_DETAIL);
 	struct js *answer = NULL;
 	int rc = people_connect(&a, values[STATE], NULL);

@@ -63,9 +63,14 @@ static enum link_state open_link(struct asking *a, struct err *err)
 		.state = a->state,
 		.role = HELLO_OPERATOR,
 		.session = a->session,
+		.nonce = a->nonce,
+		.is_again = a->nonce[0],
+		.asked = a->asked,
 	};
 	enum link_state s = LINK_STALE;
 
+	if (!a->nonce[0])
+		link_nonce(a->nonce);
 	if (!a->may_start)
 		s = link_open(&o, &a->link, err);
 	if (a->may_start || (s == LINK_STALE && err->errnum == ECONNRESET))
@@ -102,6 +107,8 @@ int people_connect(struct asking *a, const char *state, const char *session)
 
 void people_leave(struct asking *a)
 {
+	if (a->link && a->asked)
+		link_bye(a->link);
 	link_free(a->link);
 	a->link = NULL;
 }
@@ -110,7 +117,8 @@ int people_reconnect(struct asking *a)
 {
 	bool was_short = clock_mono_ms() - a->since_ms < SHORT_LIFE_MS;
 
-	people_leave(a);
+	link_free(a->link);
+	a->link = NULL;
 	a->n_short = was_short ? a->n_short + 1 : 0;
 	if (a->n_short == MAX_HOSTS)
 		return say(a,
@@ -126,27 +134,23 @@ int people_reconnect(struct asking *a)
 int people_ask_text(struct asking *a, const char *method, const char *params,
 		    struct buf *ret)
 {
-	for (;;) {
-		struct err err = {0};
-		uint64_t number;
-		bool is_taken;
-		int code, rc = link_post(a->link, method, params, &err);
+	struct err err = {0};
+	uint64_t number;
+	int code, rc;
 
-		is_taken = rc == 0; /* else its end did not arrive, and nothing was done */
+	for (;;) {
 		buf_clear(ret);
+		rc = link_post(a->link, method, params, &err);
 		if (rc == 0)
 			rc = link_answer(a->link, &number, ret, &err);
 		if (rc != -ERR_SYS)
-			return rc < 0 ? people_failed(a, &err) : EXIT_DONE;
-		if (is_taken && !a->is_patient)
-			return say(a,
-				   "the host has gone before it answered: whether it was "
-				   "done, `errand ls` shows",
-				   EXIT_FAILED);
+			break;
 		code = people_reconnect(a);
 		if (code != EXIT_DONE)
 			return code;
 	}
+	a->asked++;
+	return rc < 0 ? people_failed(a, &err) : EXIT_DONE;
 }
 
 int people_ask(struct asking *a, const char *method, const struct buf *params,

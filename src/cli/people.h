@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "base/json.h"
+#include "host/hello.h"
 #include "run/reader.h"
 
 struct err;
@@ -20,13 +21,13 @@ struct link_options;
 struct asking {
 	const char *command; /* "ls" */
 	struct link *link;
-	bool may_start; /* a daemon, where none runs */
-	/* What a host had taken when it went, the next one is asked again: for what changes
-	 * nothing, or nothing more. What it had not taken is asked again in any case. */
-	bool is_patient;
+	bool may_start;              /* a daemon, where none runs */
 	const char *state, *session; /* of people_connect() */
-	int64_t since_ms;            /* when this host was gone to, monotonic */
-	int n_short;                 /* so many in a row have gone at once */
+	/* By these the next host knows what this one was asked, and does nothing twice. */
+	char nonce[HELLO_NONCE + 1];
+	uint64_t asked;
+	int64_t since_ms; /* when this host was gone to, monotonic */
+	int n_short;      /* so many in a row have gone at once */
 };
 
 /* EXIT_DONE, or why there is nobody to ask. Then people_leave(), also after a failure. */
@@ -35,7 +36,8 @@ void people_leave(struct asking *a);
 /* The host has gone: to the next one, which is started if need be, since it has tasks to look
  * after. */
 int people_reconnect(struct asking *a);
-/* One request; its result as text. @params as JSON. */
+/* One request, asked again of the next host when one goes; its result as text. @params as
+ * JSON. */
 int people_ask_text(struct asking *a, const char *method, const char *params,
 		    struct buf *ret);
 /* The same, read; @params NULL: none. Free *@ret with js_free(). */

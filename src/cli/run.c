@@ -89,7 +89,6 @@ static int start(struct asking *a, const struct buf *params, bool waits)
 	int rc = people_ask(a, "errand/run", params, &answer);
 	const char *id = js_string(js_get(answer, "id"), NULL);
 
-	a->is_patient = true; /* what comes now only looks */
 	if (id && waits)
 		rc = await(a, id);
 	else if (id)

@@ -99,7 +99,6 @@ static int run(const char *const *values, char *const *args)
 		fprintf(stderr, "errand sessions: only `end NAME` may follow\n");
 		return EXIT_USAGE;
 	}
-	a.is_patient = !is_end;
 	rc = people_connect(&a, values[0], NULL);
 	if (rc == EXIT_DONE)
 		rc = is_end ? end(&a, args[1]) : list(&a);

@@ -4,8 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/json.h"
 #include "base/limits.h"
+#include "host/journal.h"
 #include "host/operator.h"
 #include "mcp/rpc.h"
 
@@ -13,6 +15,27 @@
 #define MAX_ASKS 1000
 
 /* ---- asks ---- */
+
+static const struct operator_method *find_method(const struct js *name)
+{
+	for (const struct operator_method *m = operator_methods; m->name; m++)
+		if (js_string_is(name, m->name))
+			return m;
+	return NULL;
+}
+
+/* A client that wants to ask again numbers its requests. */
+static uint64_t number_of(struct js_span id)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; id.ptr && i < id.len; i++) {
+		if (id.ptr[i] < '0' || id.ptr[i] > '9' || n > INT32_MAX / 10)
+			return 0;
+		n = n * 10 + (uint64_t)(id.ptr[i] - '0');
+	}
+	return n;
+}
 
 static struct ask *ask_new(struct client *c, const struct rpc_message *m)
 {
@@ -26,6 +49,8 @@ static struct ask *ask_new(struct client *c, const struct rpc_message *m)
 	buf_init(&a->result, MAX_JSON_TEXT);
 	if (m->id.ptr)
 		buf_add(&a->id, m->id.ptr, m->id.len);
+	a->method = find_method(m->method);
+	a->number = number_of(m->id);
 	list_add(&c->asks, &a->node);
 	return a;
 }
@@ -57,6 +82,18 @@ static void fail(struct ask *a, enum rpc_code code, const char *text)
 	ask_end(a, &line);
 }
 
+/* In the same commit as what it has done. */
+static void keep(const struct ask *a)
+{
+	autobuf struct buf object = BUF_INIT(MAX_JSON_TEXT);
+
+	if (!a->client || !a->number || !a->method->again)
+		return;
+	buf_addf(&object, "{%s}", buf_text(&a->result));
+	journal_done(a->host->journal, a->client->hello.nonce, a->number, buf_text(&object),
+		     object.len);
+}
+
 void ask_done(struct ask *a)
 {
 	struct buf line = BUF_INIT(MAX_JSON_TEXT + MAX_TOKEN + KIB(1));
@@ -69,7 +106,14 @@ void ask_done(struct ask *a)
 		fail(a, RPC_INTERNAL, "the answer is longer than a line may be");
 		return;
 	}
+	keep(a);
 	ask_end(a, &line);
+}
+
+void ask_repeat(struct ask *a, const char *result)
+{
+	buf_add(&a->result, result + 1, strlen(result) - 2); /* without its braces */
+	ask_done(a);
 }
 
 void ask_fail(struct ask *a, const char *fmt, ...)
@@ -108,17 +152,22 @@ const char *ask_string(struct ask *a, const char *key, size_t *ret_len)
 
 /* ---- the door ---- */
 
-static const struct operator_method *find_method(const struct js *name)
+static void carry_out(struct ask *a)
 {
-	for (const struct operator_method *m = operator_methods; m->name; m++)
-		if (js_string_is(name, m->name))
-			return m;
-	return NULL;
+	const struct operator_method *m = a->method;
+	const char *result = NULL;
+
+	if (m->again && a->number)
+		result = journal_was_done(a->host->journal, a->client->hello.nonce,
+					  a->number);
+	if (result)
+		m->again(a, result);
+	else
+		m->handle(a);
 }
 
 static void request(struct client *c, const struct rpc_message *msg)
 {
-	const struct operator_method *m = find_method(msg->method);
 	struct ask *a = ask_new(c, msg);
 	size_t open = 0;
 
@@ -126,10 +175,10 @@ static void request(struct client *c, const struct rpc_message *msg)
 		open++;
 	if (open > MAX_ASKS)
 		fail(a, RPC_INTERNAL, "too many open requests: wait for some");
-	else if (!m)
+	else if (!a->method)
 		fail(a, RPC_NO_METHOD, "this host has no such method");
 	else
-		m->handle(a);
+		carry_out(a);
 }
 
 static void operator_line(struct client *c, const char *line, size_t len)
@@ -139,6 +188,8 @@ static void operator_line(struct client *c, const char *line, size_t len)
 	rpc_read(line, len, &msg);
 	if (msg.kind == RPC_REQUEST)
 		request(c, &msg);
+	else if (msg.kind == RPC_NOTIFICATION && js_string_is(msg.method, "errand/bye"))
+		journal_forget(c->host->journal, c->hello.nonce);
 	else if (msg.kind != RPC_NOTIFICATION)
 		client_gone(c); /* it does not speak the protocol */
 	rpc_release(&msg);

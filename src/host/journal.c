@@ -397,23 +397,45 @@ void journal_started(void *ud, errand_task task, const char *uid)
 	put_run(h->journal, task, uid, 0);
 }
 
+static void put_request(struct journal *j, const char *nonce, uint64_t number,
+			const struct request *q)
+{
+	store_put_request(&j->filling, &(struct store_request){
+					       .nonce = text(nonce),
+					       .sequence = (int64_t)number,
+					       .reply = {q->ids.data, q->ids.len},
+					       .at = clock_wall_ms(),
+				       });
+}
+
 void journal_promised(void *ud, errand_call call, const char *id)
 {
 	struct host *h = ud;
 	struct journal *j = h->journal;
 	uint64_t number = 0;
 	const struct client *c = mcp_caller(h->server, call, &number);
-	const struct request *q;
 
-	if (!c)
-		return;
-	q = requests_note(&j->requests, c->hello.nonce, number, id);
-	store_put_request(&j->filling, &(struct store_request){
-					       .nonce = text(c->hello.nonce),
-					       .sequence = (int64_t)number,
-					       .reply = {q->ids.data, q->ids.len},
-					       .at = clock_wall_ms(),
-				       });
+	if (c)
+		put_request(j, c->hello.nonce, number,
+			    requests_note(&j->requests, c->hello.nonce, number, id));
+}
+
+void journal_done(struct journal *j, const char *nonce, uint64_t number, const char *result,
+		  size_t len)
+{
+	put_request(j, nonce, number,
+		    requests_answer(&j->requests, nonce, number, result, len));
+}
+
+const char *journal_was_done(const struct journal *j, const char *nonce, uint64_t number)
+{
+	return requests_answered(&j->requests, nonce, number);
+}
+
+void journal_forget(struct journal *j, const char *nonce)
+{
+	if (requests_forget(&j->requests, nonce))
+		store_drop_requests(&j->filling, text(nonce), INT32_MAX);
 }
 
 void journal_seen(void *ud, const char *name, size_t len, bool is_connected)

@@ -47,6 +47,13 @@ void journal_ended(void *ud, errand_task task, const char *uid, int64_t bytes,
 		   bool is_recorded);
 void journal_promised(void *ud, errand_call call, const char *id);
 const char *journal_known(void *ud, errand_call call);
+/* The result of a person's request, so that it is answered and not carried out again. */
+void journal_done(struct journal *j, const char *nonce, uint64_t number, const char *result,
+		  size_t len);
+/* What a host before this one has answered to it; NULL: it is new. */
+const char *journal_was_done(const struct journal *j, const char *nonce, uint64_t number);
+/* A person's client has its answers, and will not ask again. */
+void journal_forget(struct journal *j, const char *nonce);
 /* A client has the answer to its line @number. */
 void journal_answered(struct journal *j, const char *nonce, uint64_t number);
 /* [callbacks of owners; @ud: the host] */

@@ -193,6 +193,7 @@ enum link_state link_open(const struct link_options *o, struct link **ret, struc
 		return state;
 	l = mem_new(NULL, sizeof(*l));
 	l->fd = fd;
+	l->last_id = o->asked;
 	framing_init(&l->framing, MAX_ANSWER);
 	state = greet(l, o, err);
 	if (state == LINK_OPEN)
@@ -286,6 +287,15 @@ int link_answer(struct link *l, uint64_t *ret_number, struct buf *ret_result,
 
 	*ret_number = 0;
 	return rc < 0 ? rc : take_answer(answer, len, ret_number, ret_result, err);
+}
+
+void link_bye(struct link *l)
+{
+	autobuf struct buf line = BUF_INIT(KIB(1));
+	struct err err = {0};
+
+	buf_adds(&line, "{\"jsonrpc\":\"2.0\",\"method\":\"errand/bye\"}\n");
+	(void)write_all(l, &line, &err); /* a host that has gone forgets by age */
 }
 
 int link_ask(struct link *l, const char *method, const char *params_json,

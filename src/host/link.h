@@ -26,6 +26,8 @@ struct link_options {
 	const char *nonce;   /* NULL: a fresh one */
 	bool is_legacy_only;
 	bool is_again; /* whoever has @nonce was connected before */
+	uint64_t
+		asked; /* and has so many answers: an operator's requests go on from there */
 };
 
 /* What there is at the other end. */
@@ -54,10 +56,12 @@ const struct welcome *link_welcome(const struct link *l);
 int link_ask(struct link *l, const char *method, const char *params_json,
 	     struct buf *ret_result, struct err *err) __attribute__((warn_unused_result));
 /* The same in two steps, for several at once: answers come in any order. Requests are numbered
- * from 1 on; *@ret_number is 0 when the answer was none. */
+ * from 1 on, or from what has been asked before; *@ret_number is 0 when the answer was none. */
 int link_post(struct link *l, const char *method, const char *params_json, struct err *err)
 	__attribute__((warn_unused_result));
 int link_answer(struct link *l, uint64_t *ret_number, struct buf *ret_result,
 		struct err *err) __attribute__((warn_unused_result));
+/* An operator has all its answers, and will not ask any of it again. */
+void link_bye(struct link *l);
 /* 32 fresh hex digits and a NUL. */
 void link_nonce(char ret[HELLO_NONCE + 1]);

@@ -213,6 +213,20 @@ static void kill_task(struct ask *a)
 	ask_done(a);
 }
 
+/* Its owner may have been about to begin when the host died, and has heard of no kill. */
+static void kill_again(struct ask *a, const char *result)
+{
+	errand_error *e = NULL;
+	int requested;
+	size_t len;
+	const char *id = js_string(js_get(a->params, "id"), &len);
+
+	if (id &&
+	    errand_kill(a->host->core, id, len, a->agent, NULL, 0, &requested, &e) < 0)
+		errand_error_free(e); /* it has gone meanwhile, as was wanted */
+	ask_repeat(a, result);
+}
+
 /* ---- waiting ---- */
 
 static void on_waited(void *ud, errand_host *h, errand_lease l, const char *snapshot,
@@ -287,16 +301,16 @@ static void stat_host(struct ask *a)
 }
 
 const struct operator_method operator_methods[] = {
-	{"errand/end-session", ask_end_session},
-	{"errand/extend", extend_task},
-	{"errand/get", get_task},
-	{"errand/kill", kill_task},
-	{"errand/list", list_tasks},
-	{"errand/log", find_log},
-	{"errand/run", ask_run},
-	{"errand/sessions", ask_sessions},
-	{"errand/stat", stat_host},
-	{"errand/sweep", sweep_task},
-	{"errand/wait", wait_task},
-	{NULL, NULL},
+	{"errand/end-session", ask_end_session, ask_repeat},
+	{"errand/extend", extend_task, NULL},
+	{"errand/get", get_task, NULL},
+	{"errand/kill", kill_task, kill_again},
+	{"errand/list", list_tasks, NULL},
+	{"errand/log", find_log, NULL},
+	{"errand/run", ask_run, ask_run_again},
+	{"errand/sessions", ask_sessions, NULL},
+	{"errand/stat", stat_host, NULL},
+	{"errand/sweep", sweep_task, NULL},
+	{"errand/wait", wait_task, NULL},
+	{NULL, NULL, NULL},
 };

@@ -98,28 +98,80 @@ static void start(struct ask *a, const struct bash_request *request)
 	ask_done(a);
 }
 
+/* The words of the params, and what they are made into. */
+struct order {
+	struct buf command, label;
+	struct bash_request request;
+};
+
+/* False: the ask has been failed. */
+static bool read_order(struct ask *a, struct order *ret)
+{
+	struct bash_request *request = &ret->request;
+
+	*request = (struct bash_request){.is_background = true};
+	if (!put_command(&ret->command, &ret->label, js_get(a->params, "argv"))) {
+		ask_fail(a, "invalid params: argv must be the words of a command");
+		return false;
+	}
+	if (!take_timeout(js_get(a->params, "timeoutMs"), &request->timeout_ms)) {
+		ask_fail(a, "invalid params: timeoutMs must be from 1 to %lld",
+			 (long long)MAX_DEADLINE_MS);
+		return false;
+	}
+	request->command = buf_text(&ret->command);
+	request->command_len = ret->command.len;
+	request->label = js_string(js_get(a->params, "label"), &request->label_len);
+	if (!request->label) {
+		request->label = buf_text(&ret->label);
+		request->label_len = ret->label.len;
+	}
+	return true;
+}
+
+static void order_init(struct order *o)
+{
+	buf_init(&o->command, MAX_REQUEST_LINE);
+	buf_init(&o->label, MAX_REQUEST_LINE);
+}
+
+static void order_release(struct order *o)
+{
+	buf_release(&o->command);
+	buf_release(&o->label);
+}
+
 /* {"argv":[...],"label"?,"timeoutMs"?} -> {"id"}; the owner is the session of the hello */
 void ask_run(struct ask *a)
 {
-	autobuf struct buf command = BUF_INIT(MAX_REQUEST_LINE);
-	autobuf struct buf label = BUF_INIT(MAX_REQUEST_LINE);
-	struct bash_request request = {.is_background = true};
+	struct order o;
 
-	if (!put_command(&command, &label, js_get(a->params, "argv"))) {
-		ask_fail(a, "invalid params: argv must be the words of a command");
-		return;
-	}
-	if (!take_timeout(js_get(a->params, "timeoutMs"), &request.timeout_ms)) {
-		ask_fail(a, "invalid params: timeoutMs must be from 1 to %lld",
-			 (long long)MAX_DEADLINE_MS);
-		return;
-	}
-	request.command = buf_text(&command);
-	request.command_len = command.len;
-	request.label = js_string(js_get(a->params, "label"), &request.label_len);
-	if (!request.label) {
-		request.label = buf_text(&label);
-		request.label_len = label.len;
-	}
-	start(a, &request);
+	order_init(&o);
+	if (read_order(a, &o))
+		start(a, &o.request);
+	order_release(&o);
+}
+
+/* The host that has taken it may have died before it came to it. */
+static void begin_again(struct ask *a, const struct bash_request *request,
+			const char *result)
+{
+	struct js_span id = js_member((struct js_span){result, strlen(result)}, "id");
+	struct err err = {0};
+
+	if (id.len > 2 && bash_resume(a->host->bash, id.ptr + 1, id.len - 2,
+				      &a->client->hello.context.run, request, &err) < 0)
+		ask_fail(a, "%s", err.msg);
+	else
+		ask_repeat(a, result);
+}
+
+void ask_run_again(struct ask *a, const char *result)
+{
+	struct order o;
+
+	order_init(&o);
+	if (read_order(a, &o))
+		begin_again(a, &o.request, result);
+	order_release(&o);
 }

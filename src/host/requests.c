@@ -32,10 +32,9 @@ void requests_release(struct requests *r)
 	list_each(node, &r->all) forget(r, entry(node));
 }
 
-static struct request *find(struct requests *r, const char *nonce, uint64_t number)
+static struct request *find(const struct requests *r, const char *nonce, uint64_t number)
 {
-	list_each(node, &r->all)
-	{
+	for (struct list *node = r->all.next; node != &r->all; node = node->next) {
 		struct request *q = entry(node);
 
 		if (q->number == number && strcmp(q->nonce, nonce) == 0)
@@ -68,6 +67,38 @@ const struct request *requests_note(struct requests *r, const char *nonce, uint6
 	buf_addf(&q->ids, "%s%s", q->ids.len ? " " : "", id);
 	q->used = q->ids.len;
 	return q;
+}
+
+const struct request *requests_answer(struct requests *r, const char *nonce,
+				      uint64_t number, const char *text, size_t len)
+{
+	struct request *q = find(r, nonce, number);
+
+	if (!q)
+		q = add(r, nonce, number);
+	buf_clear(&q->ids);
+	buf_add(&q->ids, text, len);
+	q->used = q->ids.len;
+	return q;
+}
+
+const char *requests_answered(const struct requests *r, const char *nonce, uint64_t number)
+{
+	const struct request *q = find(r, nonce, number);
+
+	return q && q->used == 0 ? buf_text(&q->ids) : NULL;
+}
+
+bool requests_forget(struct requests *r, const char *nonce)
+{
+	size_t before = r->count;
+
+	list_each(node, &r->all)
+	{
+		if (strcmp(entry(node)->nonce, nonce) == 0)
+			forget(r, entry(node));
+	}
+	return r->count < before;
 }
 
 void requests_put(struct requests *r, const char *nonce, uint64_t number, const char *ids,

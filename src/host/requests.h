@@ -5,6 +5,7 @@
  * A request is the line of a client: the client's nonce and the line's number. It is known from
  * its first start until the client has its answer. A line that comes again, from a client whose
  * daemon has died, is answered from it: the tasks that it started then, one after the other.
+ * Of a person's request the whole answer is kept.
  */
 #pragma once
 
@@ -23,7 +24,7 @@ struct request {
 	struct list node;
 	char nonce[40];
 	uint64_t number;
-	struct buf ids; /* "bash-1 bash-2" */
+	struct buf ids; /* "bash-1 bash-2"; of a person's, the answer */
 	size_t used;    /* bytes of them that its present run has reached */
 	char id[64];    /* the last one that was taken */
 };
@@ -36,6 +37,13 @@ const struct request *requests_note(struct requests *r, const char *nonce, uint6
 /* As the store has it. */
 void requests_put(struct requests *r, const char *nonce, uint64_t number, const char *ids,
 		  size_t len);
+/* The same for a request with one answer, which replaces what was kept of it. */
+const struct request *requests_answer(struct requests *r, const char *nonce,
+				      uint64_t number, const char *text, size_t len);
+/* What request @number was answered with, by a host before this one; NULL: it was not. */
+const char *requests_answered(const struct requests *r, const char *nonce, uint64_t number);
+/* A client that will not come back leaves nothing. False: it had nothing. */
+bool requests_forget(struct requests *r, const char *nonce);
 /* What line @number has started, and not yet been told in this run of it; NULL: nothing. */
 const char *requests_take(struct requests *r, const char *nonce, uint64_t number);
 /* The client has gone; what it asked may be asked again. */

@@ -206,16 +206,12 @@ static bool begin_again(struct bash *b, const struct errand_frame_view *v, erran
 			const struct bash_request *request, const char *id)
 {
 	const struct run_context *client = b->config.context(b->config.ud, v->call);
-	struct bash_task *t = bash_find(b, id, strlen(id));
 	struct err err = {0};
 
-	if (!t || !t->is_unborn || !client)
+	if (!client || bash_resume(b, id, strlen(id), client, request, &err) == 0)
 		return true;
-	if (bash_begin(t, client, request, &err) < 0) {
-		fail_with(b->host, f, errand_error_new(NULL, NULL, err.msg, ERRAND_NUL));
-		return false;
-	}
-	return true;
+	fail_with(b->host, f, errand_error_new(NULL, NULL, err.msg, ERRAND_NUL));
+	return false;
 }
 
 static void run_checked(struct bash *b, const struct errand_frame_view *v, errand_frame f,

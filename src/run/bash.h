@@ -68,6 +68,11 @@ struct bash_request {
 int bash_start(struct bash *b, errand_agent owner, const struct run_context *client,
 	       const struct bash_request *request, errand_text **ret_id,
 	       errand_error **ret_err);
+/* Begin task @id, which a dead host has taken on as @request and did not come to; any other id,
+ * and one that runs, is nothing to it. */
+int bash_resume(struct bash *b, const char *id, size_t len,
+		const struct run_context *client, const struct bash_request *request,
+		struct err *err) __attribute__((warn_unused_result));
 /* The process of task @id; NULL: there is no such task. Borrowed. */
 struct run_task *bash_process(const struct bash *b, const char *id, size_t len);
 /* End what the ended task @id has left running; any other id is nothing to it. */

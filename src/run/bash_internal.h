@@ -58,10 +58,6 @@ bool bash_is_incomplete(const struct run_end *end);
 int bash_render(void *ud, const char *in_json, size_t len, errand_sink *out,
 		errand_error *e);
 
-/* bash_task.c: begin what a dead host had promised to the same request. */
-int bash_begin(struct bash_task *t, const struct run_context *client,
-	       const struct bash_request *request, struct err *err);
-
 /* bash_read.c */
 int bash_read(void *ud, errand_task task, uint64_t from, errand_sink *out,
 	      uint64_t *ret_next, errand_error *e);

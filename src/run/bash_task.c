@@ -391,13 +391,17 @@ static void plan_release(struct plan *p)
 	mem_free(NULL, p->env);
 }
 
-int bash_begin(struct bash_task *t, const struct run_context *client,
-	       const struct bash_request *request, struct err *err)
+int bash_resume(struct bash *b, const char *id, size_t len,
+		const struct run_context *client, const struct bash_request *request,
+		struct err *err)
 {
+	struct bash_task *t = bash_find(b, id, len);
 	struct run_task *run = NULL;
 	struct plan plan;
 	int rc;
 
+	if (!t || !t->is_unborn)
+		return 0;
 	plan_make(&plan, t->bash, client, request);
 	rc = run_start(t->bash->run, &plan.spec, on_end, t, &run, err);
 	plan_release(&plan);

@@ -94,3 +94,31 @@ TEST(clients_that_never_come_back_do_not_fill_the_memory)
 	CHECK_STR(requests_take(&r, "a", 2), "bash-1");
 	requests_release(&r);
 }
+
+TEST(an_answer_is_found_by_the_next_host_only)
+{
+	begin();
+	CHECK_STR(ids(requests_answer(&r, "a", 1, "{}", 2)), "{}");
+	CHECK(requests_answered(&r, "a", 1) == NULL);
+	/* Used again it is another request. */
+	CHECK_STR(ids(requests_answer(&r, "a", 1, "{\"x\":1}", 7)), "{\"x\":1}");
+	CHECK_INT(r.count, 1);
+	requests_put(&r, "a", 2, "{}", 2);
+	CHECK_STR(requests_answered(&r, "a", 2), "{}");
+	CHECK(requests_answered(&r, "b", 2) == NULL);
+	requests_release(&r);
+}
+
+TEST(a_client_that_leaves_takes_its_own_with_it)
+{
+	begin();
+	CHECK(!requests_forget(&r, "a"));
+	requests_put(&r, "a", 1, "{}", 2);
+	requests_put(&r, "b", 1, "{}", 2);
+	requests_put(&r, "a", 2, "{}", 2);
+	CHECK(requests_forget(&r, "a"));
+	CHECK_INT(r.count, 1);
+	CHECK(requests_answered(&r, "a", 1) == NULL);
+	CHECK_STR(requests_answered(&r, "b", 1), "{}");
+	requests_release(&r);
+}

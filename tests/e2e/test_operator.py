@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: MIT
+"""What people ask a daemon for: done once, whenever the daemon dies."""
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+sys.dont_write_bytecode = True
+from daemon import ERRAND, Daemon, Operator, Refused, daemon_of  # noqa: E402
+from mcpclient import Folder, alive, run_tests, wait_for  # noqa: E402
+
+ROUNDS = int(os.environ.get("ROUNDS", "12"))
+NONCE = "cd" * 16
+
+
+def equal(got, want):
+    assert got == want, "got %r, expected %r" % (got, want)
+
+
+def read(path):
+    with open(path, encoding="utf-8") as f:
+        return f.read()
+
+
+def ids(op):
+    return [task["id"] for task in op.ask("errand/list")["tasks"]]
+
+
+def again(d, number, method, **params):
+    """The request @number of the client NONCE, which has been connected before."""
+    with Operator(d.state, nonce=NONCE, again=True) as op:
+        op.last_id = number - 1
+        return op.ask(method, **params)
+
+
+# ---- requests that come again ----
+
+def test_a_start_that_is_asked_again_is_answered_and_not_repeated():
+    with Daemon() as d, tempfile.TemporaryDirectory() as top:
+        argv = ["echo ran >> %s/log; exec sleep 600" % top]
+        with d.operator(nonce=NONCE) as op:
+            equal(op.ask("errand/run", argv=argv), {"id": "bash-1"})
+            wait_for(lambda: os.path.exists(top + "/log"), 10)
+            d.kill()
+        d.start()
+        equal(again(d, 1, "errand/run", argv=argv), {"id": "bash-1"})
+        with d.operator() as op:
+            equal(ids(op), ["bash-1"])
+        equal(read(top + "/log"), "ran\n")
+
+
+def test_a_start_whose_daemon_died_before_it_began_is_begun_by_the_next():
+    with Daemon() as d, tempfile.TemporaryDirectory() as top:
+        argv = ["echo ran >> %s/log" % top]
+        with d.operator(nonce=NONCE) as op:
+            op.ask("errand/run", argv=argv)
+            op.ask("errand/wait", id="bash-1")
+            d.kill()
+        # As if there had been no time for a shim.
+        os.unlink(top + "/log")
+        db = sqlite3.connect(os.path.join(d.state, "errand.db"))
+        with db:
+            shutil.rmtree(os.path.join(d.state, "tasks",
+                                       db.execute("SELECT uid FROM run").fetchone()[0]))
+            db.execute("UPDATE task SET status = 'running', detail = NULL, output = NULL,"
+                       " finished = NULL, rank = NULL, reported = 0, noticed = 0, told = 0")
+            db.execute("DELETE FROM message")
+        db.close()
+        d.start()
+        equal(again(d, 1, "errand/run", argv=argv), {"id": "bash-1"})
+        with d.operator() as op:
+            equal(op.ask("errand/wait", id="bash-1")["task"]["detail"], "exit code: 0")
+            equal(ids(op), ["bash-1"])
+        equal(read(top + "/log"), "ran\n")
+
+
+def test_a_kill_and_the_end_of_a_session_have_the_same_answer_again():
+    with Daemon() as d:
+        with d.operator(nonce=NONCE, session="s") as op:
+            op.ask("errand/run", argv=["exec sleep 600"])
+            op.ask("errand/kill", id="bash-1")
+            op.ask("errand/wait", id="bash-1")
+            op.ask("errand/run", argv=["exec sleep 600"])
+            equal(op.ask("errand/end-session", name="s"), {"live": 1})
+            d.kill()
+        d.start()
+        with Operator(d.state, nonce=NONCE, again=True) as op:
+            op.last_id = 1
+            equal(op.ask("errand/kill", id="bash-1"), {"requested": True})
+            op.last_id = 4
+            equal(op.ask("errand/end-session", name="s"), {"live": 1})
+
+
+def test_a_request_of_a_client_that_left_is_new():
+    with Daemon() as d:
+        with d.operator(nonce=NONCE) as op:
+            equal(op.ask("errand/run", argv=["true"]), {"id": "bash-1"})
+        with d.operator() as op:
+            wait_for(lambda: op.ask("errand/stat")["clients"] == 1, 10)
+        d.kill(signal.SIGTERM)
+        d.start()
+        equal(again(d, 1, "errand/run", argv=["true"]), {"id": "bash-2"})
+
+
+def test_a_number_that_is_used_twice_on_one_connection_is_two_requests():
+    with Daemon() as d, d.operator(nonce=NONCE) as op:
+        equal(op.ask("errand/run", argv=["true"]), {"id": "bash-1"})
+        op.last_id = 0
+        equal(op.ask("errand/run", argv=["true"]), {"id": "bash-2"})
+
+
+def test_a_refused_request_is_asked_again_as_new():
+    with Daemon() as d:
+        with d.operator(nonce=NONCE) as op:
+            try:
+                op.ask("errand/kill", id="bash-1")
+                raise AssertionError("there is no such task")
+            except Refused:
+                pass
+            op.ask("errand/run", argv=["exec sleep 600"])
+            d.kill()
+        d.start()
+        equal(again(d, 1, "errand/kill", id="bash-1"), {"requested": True})
+
+
+# ---- the command ----
+
+def kill_process(pid):
+    if alive(pid):
+        os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: not alive(pid), 10)
+
+
+def has_socket(pid):
+    folder = "/proc/%d/fd" % pid
+    return any(os.readlink(os.path.join(folder, fd)).startswith("socket:")
+               for fd in os.listdir(folder))
+
+
+def test_run_survives_a_daemon_that_dies_before_anything_was_durable():
+    with Folder() as state, tempfile.TemporaryDirectory() as top:
+        env = {**os.environ, "ERRAND_STATE": state, "ERRAND_DAEMON_IDLE_S": "5"}
+        subprocess.run([ERRAND, "run", "--wait", "true"], env=env, check=True,
+                       stderr=subprocess.DEVNULL)
+        db = sqlite3.connect(os.path.join(state, "errand.db"), isolation_level=None)
+        db.execute("BEGIN IMMEDIATE")
+        p = subprocess.Popen([ERRAND, "run", "echo ran >> %s/log" % top], env=env,
+                             stdout=subprocess.PIPE)
+        wait_for(lambda: has_socket(p.pid), 10)
+        kill_process(daemon_of(state))
+        db.close()
+        equal(p.communicate(timeout=60)[0], b"bash-2\n")
+        with Operator(state) as op:
+            op.ask("errand/wait", id="bash-2")
+            equal(ids(op), ["bash-1", "bash-2"])
+        equal(read(top + "/log"), "ran\n")
+
+
+def test_at_whatever_instant_the_daemon_dies_a_command_runs_once():
+    chance = random.Random(int(os.environ.get("SEED", "4711")))
+    with Folder() as state, tempfile.TemporaryDirectory() as top:
+        env = {**os.environ, "ERRAND_STATE": state, "ERRAND_DAEMON_IDLE_S": "5"}
+        subprocess.run([ERRAND, "run", "true"], env=env, check=True, stdout=subprocess.DEVNULL)
+        told = []
+        for n in range(ROUNDS + 1):
+            # One that is just starting is not meant: who starts it gives up with it.
+            killer = threading.Timer(chance.random() * 0.03, kill_process, [daemon_of(state)])
+            if n < ROUNDS:  # after the last one there is a daemon
+                killer.start()
+            told.append(subprocess.run([ERRAND, "run", "echo %d >> %s/log" % (n, top)], env=env,
+                                       check=True, stdout=subprocess.PIPE).stdout.decode().strip())
+            if n < ROUNDS:
+                killer.join()
+        subprocess.run([ERRAND, "wait", *told], env=env, check=True, capture_output=True)
+        with Operator(state) as op:
+            equal(ids(op), ["bash-1"] + told)
+        equal(sorted(map(int, read(top + "/log").split())), list(range(ROUNDS + 1)))
+
+
+if __name__ == "__main__":
+    run_tests(globals())
