@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/err.h"
 
@@ -115,4 +116,15 @@ void human_put_bytes(struct buf *out, uint64_t bytes)
 			 bytes % unit * 10 / unit, names[i]);
 	else
 		buf_addf(out, "%" PRIu64 "%c", bytes / unit, names[i]);
+}
+
+void human_put_time(struct buf *out, int64_t wall_ms)
+{
+	time_t seconds = (time_t)(wall_ms / 1000);
+	struct tm parts;
+	char text[64];
+
+	if (localtime_r(&seconds, &parts) &&
+	    strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &parts) > 0)
+		buf_adds(out, text);
 }

@@ -12,11 +12,10 @@
 #include "run/screen.h"
 
 const struct command *const commands[] = {
-	&command_run,    &command_ls,       &command_output,
-	&command_logs,   &command_wait,     &command_kill,
-	&command_extend, &command_sessions, &command_gc,
-	&command_doctor, &command_config,   &command_completion,
-	&command_mcp,    &command_daemon,   NULL,
+	&command_run,        &command_ls,   &command_output, &command_logs,
+	&command_wait,       &command_kill, &command_extend, &command_sessions,
+	&command_history,    &command_gc,   &command_doctor, &command_config,
+	&command_completion, &command_mcp,  &command_daemon, NULL,
 };
 
 /* ---- help ---- */

@@ -61,6 +61,7 @@ extern const struct command command_daemon;
 extern const struct command command_doctor;
 extern const struct command command_extend;
 extern const struct command command_gc;
+extern const struct command command_history;
 extern const struct command command_kill;
 extern const struct command command_logs;
 extern const struct command command_ls;

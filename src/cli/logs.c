@@ -122,6 +122,8 @@ static int run(const char *const *values, char *const *args)
 		rc = people_open_log(&a, args[0], values[RAW] ? READER_RAW : people_mode(),
 				     &r);
 	people_leave(&a); /* the log needs no host any more */
+	if (rc == EXIT_NO_TASK || rc == EXIT_NO_HOST)
+		return people_tell_past(&a, args[0], rc);
 	if (rc != EXIT_DONE)
 		return rc;
 	rc = print(&a, &r, &p);

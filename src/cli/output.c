@@ -55,6 +55,8 @@ static int run(const char *const *values, char *const *args)
 	}
 	js_free(answer);
 	people_leave(&a);
+	if (rc == EXIT_NO_TASK || rc == EXIT_NO_HOST)
+		return people_tell_past(&a, args[0], rc);
 	return rc;
 }
 

@@ -13,8 +13,10 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/human.h"
 #include "base/limits.h"
 #include "cli/command.h"
+#include "host/history.h"
 #include "host/launch.h"
 #include "run/screen.h"
 
@@ -230,6 +232,51 @@ void people_screen(size_t *ret_columns, size_t *ret_rows)
 	(void)ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
 	*ret_columns = size.ws_col;
 	*ret_rows = size.ws_row;
+}
+
+/* ---- what has been ---- */
+
+static void put_past(struct buf *out, const char *id, const struct js *task,
+		     const struct js *drop)
+{
+	size_t len;
+	const char *why = js_string(js_get(drop, "detail"), &len);
+
+	buf_addf(out, "%s (", id);
+	people_put_status(out, task);
+	buf_addf(out, ") is history, and its output is gone");
+	if (why) {
+		buf_adds(out, " since ");
+		human_put_time(out, (int64_t)js_number(js_get(drop, "at")));
+		buf_adds(out, ": ");
+		screen_put(out, why, len, SIZE_MAX);
+	}
+	buf_addf(out,
+		 "\n`errand ls --all` and `errand history %s` still know of it; "
+		 "limits.finished_tasks and\nsessions.keep_for_s keep output longer "
+		 "(errand.conf(5)).\n",
+		 id);
+}
+
+int people_tell_past(const struct asking *a, const char *id, int code)
+{
+	autobuf struct buf task = BUF_INIT(MAX_JSON_TEXT), drop = BUF_INIT(MAX_JSON_TEXT);
+	autobuf struct buf text = BUF_INIT(KIB(64));
+	struct js *task_json = NULL, *drop_json = NULL;
+	struct err err = {0};
+
+	if (history_find(a->state, id, &task, &drop, &err) < 0 || !task.len)
+		return code;
+	if (js_parse(buf_text(&task), task.len, &task_json, &err) == 0 &&
+	    js_parse(drop.len ? buf_text(&drop) : "{}", drop.len ? drop.len : 2, &drop_json,
+		     &err) == 0 &&
+	    !js_is_true(js_get(task_json, "listed"))) {
+		put_past(&text, id, task_json, drop_json);
+		fprintf(stderr, "%s", buf_text(&text));
+	}
+	js_free(task_json);
+	js_free(drop_json);
+	return code;
 }
 
 /* ---- a log ---- */

@@ -64,5 +64,7 @@ void people_screen(size_t *ret_columns, size_t *ret_rows);
 /* The log of task @id, from its first byte on. */
 int people_open_log(struct asking *a, const char *id, enum reader_mode mode,
 		    struct reader *ret);
+/* Of a task that no host has any more, say on stderr what became of it and its output. @code. */
+int people_tell_past(const struct asking *a, const char *id, int code);
 /* READER_TERMINAL for a person, READER_TEXT for a file or a pipe. */
 enum reader_mode people_mode(void);

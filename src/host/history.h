@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* history.h - the tasks that a state folder's store remembers, for people. */
+/* history.h - what a state folder's store remembers, for people: tasks, and who did what. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,3 +16,10 @@ struct err;
  */
 int history_put(const char *state, bool has_listed, struct buf *out, struct err *err)
 	__attribute__((warn_unused_result));
+/* The same of store_audit_trail(); @id: of this task only, NULL: of all. */
+int history_put_trail(const char *state, const char *id, struct buf *out, struct err *err)
+	__attribute__((warn_unused_result));
+/* The newest row of @id in store_history() and, if its output was dropped, the entry that says
+ * so; each is empty if there is none. */
+int history_find(const char *state, const char *id, struct buf *ret_task,
+		 struct buf *ret_drop, struct err *err) __attribute__((warn_unused_result));

@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "base/limits.h"
+#include "host/audit.h"
 #include "host/ident.h"
 #include "host/journal.h"
 #include "host/judge.h"
@@ -291,6 +292,8 @@ static int start_bash(struct host *h, struct err *err)
 		.ended = h->journal ? journal_ended : NULL,
 		.promised = h->journal ? journal_promised : NULL,
 		.known = h->journal ? journal_known : NULL,
+		.cancelled = h->journal ? audit_kill : NULL,
+		.dropped = h->journal ? audit_drop : NULL,
 		.ud = h,
 	};
 	autofree char *shim = ident_shim(err);

@@ -14,6 +14,7 @@
  *      handover.c   one daemon after another
  *      owners.c     names and agents
  *      journal.c    what must not be forgotten, into the store and back
+ *      audit.c      who did what
  *      judge.c      the operator's program that is asked before each tool call
  *
  * All of it is driven by host_turn(): the core runs until it has nothing to do, replies leave,
@@ -34,6 +35,7 @@
 #include "host/owners.h"
 #include "host/state.h"
 
+struct ask;
 struct client;
 struct err;
 struct host;
@@ -70,8 +72,9 @@ struct host {
 	struct state state;
 	errand_host *core;
 	struct owners owners;
-	struct journal *journal; /* NULL: what happens is not kept */
-	errand_agent operator;   /* 0: not needed yet */
+	struct journal *journal;  /* NULL: what happens is not kept */
+	errand_agent operator;    /* 0: not needed yet */
+	const struct ask *asking; /* whose errand_kill() this is; NULL: the core's own */
 	struct run *run;
 	struct bash *bash;
 	struct mcp_server *server;

@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "base/limits.h"
+#include "host/audit.h"
 #include "host/internal.h"
 #include "host/requests.h"
 #include "mcp/mcp.h"
@@ -408,13 +409,14 @@ static void put_request(struct journal *j, const char *nonce, uint64_t number,
 				       });
 }
 
-void journal_promised(void *ud, errand_call call, const char *id)
+void journal_promised(void *ud, errand_call call, errand_agent owner, const char *id)
 {
 	struct host *h = ud;
 	struct journal *j = h->journal;
 	uint64_t number = 0;
 	const struct client *c = mcp_caller(h->server, call, &number);
 
+	audit_start(h, owner, id);
 	if (c)
 		put_request(j, c->hello.nonce, number,
 			    requests_note(&j->requests, c->hello.nonce, number, id));
@@ -455,6 +457,7 @@ void journal_session_gone(void *ud, const char *name, size_t len)
 	struct host *h = ud;
 
 	store_drop_session(&h->journal->filling, (errand_str){name, len});
+	audit_session(h, name, len);
 }
 
 void journal_ended(void *ud, errand_task task, const char *uid, int64_t bytes,
@@ -477,6 +480,11 @@ const char *journal_known(void *ud, errand_call call)
 	const struct client *c = mcp_caller(h->server, call, &number);
 
 	return c ? requests_take(&h->journal->requests, c->hello.nonce, number) : NULL;
+}
+
+void journal_audit(struct journal *j, const struct store_audit *a)
+{
+	store_put_audit(&j->filling, a);
 }
 
 void journal_answered(struct journal *j, const char *nonce, uint64_t number)

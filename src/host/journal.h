@@ -20,6 +20,7 @@
 struct err;
 struct host;
 struct journal;
+struct store_audit;
 
 /* Open the store in the host's state folder, and load it. */
 int journal_new(struct host *h, struct journal **ret, struct err *err)
@@ -45,7 +46,7 @@ void journal_fact(void *ud, const char *json, size_t len);
 void journal_started(void *ud, errand_task task, const char *uid);
 void journal_ended(void *ud, errand_task task, const char *uid, int64_t bytes,
 		   bool is_recorded);
-void journal_promised(void *ud, errand_call call, const char *id);
+void journal_promised(void *ud, errand_call call, errand_agent owner, const char *id);
 const char *journal_known(void *ud, errand_call call);
 /* The result of a person's request, so that it is answered and not carried out again. */
 void journal_done(struct journal *j, const char *nonce, uint64_t number, const char *result,
@@ -54,6 +55,8 @@ void journal_done(struct journal *j, const char *nonce, uint64_t number, const c
 const char *journal_was_done(const struct journal *j, const char *nonce, uint64_t number);
 /* A person's client has its answers, and will not ask again. */
 void journal_forget(struct journal *j, const char *nonce);
+/* Who did what (audit.h). */
+void journal_audit(struct journal *j, const struct store_audit *a);
 /* A client has the answer to its line @number. */
 void journal_answered(struct journal *j, const char *nonce, uint64_t number);
 /* [callbacks of owners; @ud: the host] */

@@ -12,8 +12,10 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/human.h"
 #include "base/json.h"
 #include "base/limits.h"
+#include "host/audit.h"
 #include "run/bash.h"
 
 /* ---- looking ---- */
@@ -138,6 +140,16 @@ static void tell_swept(struct ask *a, int64_t found, int64_t left)
 	ask_done(a);
 }
 
+/* Of the task in the params. */
+static void audit_about(const struct ask *a, const char *act, const char *detail,
+			size_t detail_len)
+{
+	size_t len;
+	const char *id = js_string(js_get(a->params, "id"), &len);
+
+	audit_ask(a, act, id, len, detail, detail_len);
+}
+
 static void on_swept(void *ud, struct run_task *t, const struct run_answer *answer)
 {
 	struct ask *a = ud;
@@ -160,6 +172,8 @@ static void sweep_task(struct ask *a)
 		tell_swept(a, 0, 0);
 	else if (rc < 0)
 		ask_fail(a, "%s", err.msg);
+	else if (t)
+		audit_about(a, "sweep", NULL, 0);
 }
 
 static void on_extended(void *ud, struct run_task *t, const struct run_answer *answer)
@@ -171,6 +185,17 @@ static void on_extended(void *ud, struct run_task *t, const struct run_answer *a
 		ask_fail(a, "%s", answer->why);
 	else
 		ask_done(a);
+}
+
+static void audit_extend(const struct ask *a, int64_t ms)
+{
+	autobuf struct buf text = BUF_INIT(64);
+
+	if (ms)
+		human_put_ms(&text, ms);
+	else
+		buf_adds(&text, "no deadline");
+	audit_about(a, "extend", buf_text(&text), text.len);
 }
 
 /* {"id","ms"} -> {}: a new deadline, so long from now; 0: none any more */
@@ -186,8 +211,24 @@ static void extend_task(struct ask *a)
 		return;
 	}
 	t = seen_process(a);
-	if (t && run_extend(t, (int64_t)ms, on_extended, a, &err) < 0)
+	if (!t)
+		return;
+	if (run_extend(t, (int64_t)ms, on_extended, a, &err) < 0)
 		ask_fail(a, "%s", err.msg);
+	else
+		audit_extend(a, (int64_t)ms);
+}
+
+static int kill_for(struct ask *a, const char *id, size_t len, const char *reason,
+		    size_t reason_len, int *ret_requested, errand_error **ret_err)
+{
+	int rc;
+
+	a->host->asking = a;
+	rc = errand_kill(a->host->core, id, len, a->agent, reason, reason_len,
+			 ret_requested, ret_err);
+	a->host->asking = NULL;
+	return rc;
 }
 
 /* {"id","reason"?} -> {"requested":true}, or false for a task that had ended */
@@ -201,11 +242,11 @@ static void kill_task(struct ask *a)
 
 	if (!id)
 		return;
-	if (errand_kill(a->host->core, id, len, a->agent, reason, reason_len, &requested,
-			&e) < 0) {
+	if (kill_for(a, id, len, reason, reason_len, &requested, &e) < 0) {
 		ask_refused(a, e);
 		return;
 	}
+	audit_ask(a, "kill", id, len, reason, reason_len);
 	if (!requested) /* what it has left running is the producer's */
 		bash_sweep(a->host->bash, id, len);
 	js_put_key(&a->result, "requested");
@@ -221,8 +262,7 @@ static void kill_again(struct ask *a, const char *result)
 	size_t len;
 	const char *id = js_string(js_get(a->params, "id"), &len);
 
-	if (id &&
-	    errand_kill(a->host->core, id, len, a->agent, NULL, 0, &requested, &e) < 0)
+	if (id && kill_for(a, id, len, NULL, 0, &requested, &e) < 0)
 		errand_error_free(e); /* it has gone meanwhile, as was wanted */
 	ask_repeat(a, result);
 }

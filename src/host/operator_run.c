@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "base/limits.h"
+#include "host/audit.h"
 #include "host/operator.h"
 #include "run/bash.h"
 
@@ -94,6 +95,7 @@ static void start(struct ask *a, const struct bash_request *request)
 	}
 	text = errand_text_data(id, &len);
 	js_put_member(&a->result, "id", text, len);
+	audit_ask(a, "start", text, len, NULL, 0);
 	errand_text_free(id);
 	ask_done(a);
 }

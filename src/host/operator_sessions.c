@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/json.h"
+#include "host/audit.h"
 #include "host/operator.h"
 
 static void put_number(struct buf *out, const char *key, int64_t n)
@@ -67,6 +68,7 @@ void ask_end_session(struct ask *a)
 		ask_fail(a, "%s", err.msg);
 		return;
 	}
+	audit_ask(a, "end-session", NULL, 0, name, len);
 	put_number(&a->result, "live", (int64_t)live);
 	ask_done(a);
 }

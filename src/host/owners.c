@@ -173,17 +173,32 @@ int owners_agent(struct owners *o, const char *name, size_t len, int64_t mono_ms
 	return 0;
 }
 
-const char *owners_name(const struct owners *o, errand_agent agent, size_t *ret_len)
+static const struct owner *find_agent(const struct owners *o, errand_agent agent)
 {
 	for (struct list *n = o->all.next; n != &o->all; n = n->next) {
 		const struct owner *w = list_entry(n, struct owner, node);
 
-		if (w->agent == agent) {
-			*ret_len = w->name.len;
-			return buf_text(&w->name);
-		}
+		if (w->agent == agent)
+			return w;
 	}
 	return NULL;
+}
+
+const char *owners_name(const struct owners *o, errand_agent agent, size_t *ret_len)
+{
+	const struct owner *w = find_agent(o, agent);
+
+	if (!w)
+		return NULL;
+	*ret_len = w->name.len;
+	return buf_text(&w->name);
+}
+
+bool owners_is_ending(const struct owners *o, errand_agent agent)
+{
+	const struct owner *w = find_agent(o, agent);
+
+	return w && w->is_ending;
 }
 
 int owners_enter(struct owners *o, const char *name, size_t len, int64_t mono_ms,

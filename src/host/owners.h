@@ -65,6 +65,9 @@ int owners_end(struct owners *o, const char *name, size_t len, size_t *ret_live,
 /* The name that @agent stands for; borrowed. NULL: none. */
 const char *owners_name(const struct owners *o, errand_agent agent, size_t *ret_len);
 
+/* Is @agent just being disposed of? */
+bool owners_is_ending(const struct owners *o, errand_agent agent);
+
 /* When owners_tick() has something to do; INT64_MAX: never. */
 int64_t owners_deadline(const struct owners *o);
 void owners_tick(struct owners *o, int64_t mono_ms);

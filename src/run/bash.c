@@ -195,7 +195,7 @@ static void start_checked(struct bash *b, const struct errand_frame_view *v, err
 	}
 	text = errand_text_data(id, &len);
 	if (b->config.promised)
-		b->config.promised(b->config.ud, v->call, text);
+		b->config.promised(b->config.ud, v->call, v->agent, text);
 	respond(b, v, f, request->is_background, text, len);
 	errand_text_free(id);
 }

@@ -32,11 +32,15 @@ struct bash_config {
 	/* it has ended, and its folder holds so many bytes, and perhaps a record of the end; */
 	void (*ended)(void *ud, errand_task task, const char *uid, int64_t bytes,
 		      bool is_recorded);
-	/* it was @call that has started task @id; */
-	void (*promised)(void *ud, errand_call call, const char *id);
+	/* it was @call of @owner that has started task @id; */
+	void (*promised)(void *ud, errand_call call, errand_agent owner, const char *id);
 	/* the id of a task that this same request has started before a host died; NULL: none.
 	 * Then it is not started again. */
 	const char *(*known)(void *ud, errand_call call);
+	/* The end of task @id is asked for; its record is dropped. */
+	void (*cancelled)(void *ud, errand_agent owner, const char *id, const char *reason,
+			  size_t len);
+	void (*dropped)(void *ud, errand_agent owner, const char *id);
 	void *ud;
 };
 

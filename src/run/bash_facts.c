@@ -101,6 +101,8 @@ void bash_facts(const struct bash *b, const char *id, size_t len, struct buf *ou
 		put_end(out, &t->end);
 	else
 		put_number(out, "ageMs", (uint64_t)(clock_mono_ms() - t->began_ms));
+	if (t->reason)
+		put_text(out, "killReason", t->reason);
 	put_output(out, t);
 	equal = t->equal ? map_get(&b->by_number, t->equal) : NULL;
 	if (equal && !equal->is_ended)

@@ -38,6 +38,7 @@ struct bash_task {
 	struct buf what;
 	uint64_t
 		equal; /* the number of one with the same, older and live when it began; or 0 */
+	char *reason; /* why its end was asked for first; NULL: no reason was given */
 	bool is_ended;
 	bool is_adopted; /* of a dead host */
 	bool is_unborn;  /* which had promised it, and did not come to it */

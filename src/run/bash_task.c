@@ -99,6 +99,9 @@ static const char *shell_of(struct bash *b, const struct run_context *c)
 
 /* ---- the producer ---- */
 
+/* Of a kill, for whoever asks what became of the task. */
+#define REASON_MAX 1000
+
 static void settle(struct bash_task *t, const struct run_end *end)
 {
 	struct bash *b = t->bash;
@@ -169,8 +172,13 @@ static int producer_cancel(void *ud, errand_host *h, errand_task task, const cha
 			   size_t len, errand_error *e)
 {
 	struct bash_task *t = ud;
+	const struct bash *b = t->bash;
 
-	(void)h, (void)task, (void)reason, (void)len, (void)e;
+	(void)h, (void)task, (void)e;
+	if (reason && len && !t->reason)
+		t->reason = mem_dup(NULL, reason, utf8_head(reason, len, REASON_MAX));
+	if (b->config.cancelled)
+		b->config.cancelled(b->config.ud, t->owner, t->id, reason, len);
 	if (t->is_unborn)
 		lose(t);
 	else
@@ -181,13 +189,17 @@ static int producer_cancel(void *ud, errand_host *h, errand_task task, const cha
 static void producer_destroy(void *ud)
 {
 	struct bash_task *t = ud;
+	const struct bash_config *c = &t->bash->config;
 
 	list_del(&t->node);
+	if (t->id && c->dropped)
+		c->dropped(c->ud, t->owner, t->id);
 	if (t->number)
 		map_del(&t->bash->by_number, t->number);
 	if (t->run)
 		run_drop(t->run);
 	buf_release(&t->what);
+	mem_free(NULL, t->reason);
 	mem_free(NULL, t->id);
 	mem_free(NULL, t);
 }

@@ -17,7 +17,8 @@ static const char history[] =
 
 static const char audit[] =
 	"SELECT json_object('number', number, 'at', at, 'who', who, 'door', door,"
-	" 'act', act, 'task', task, 'detail', detail) FROM audit"
+	" 'act', act, 'task', task, 'detail', ifnull(detail, (SELECT substr(label, 1, 200)"
+	" FROM task WHERE id = audit.task AND act = 'start' LIMIT 1))) FROM audit"
 	" WHERE ($before = 0 OR number < $before) AND ($id IS NULL OR task = $id)"
 	" ORDER BY number DESC LIMIT $limit";
 

@@ -15,7 +15,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 sys.dont_write_bytecode = True
 from daemon import ERRAND, Daemon, Operator, Refused  # noqa: E402
-from mcpclient import Client, alive, run_tests, text_of, wait_for  # noqa: E402
+from mcpclient import Client, Folder, alive, run_tests, text_of, wait_for  # noqa: E402
 from people import (COMMANDS, at_the_gate, env_of, equal, err, errand, in_terminal,  # noqa: E402
                     kill_host, no_daemon, out, run, running, shims_of, tasks)
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What people ask a daemon for: done once, whenever the daemon dies."""
+import json
 import os
 import random
 import shutil
@@ -127,6 +128,100 @@ def test_a_refused_request_is_asked_again_as_new():
             d.kill()
         d.start()
         equal(again(d, 1, "errand/kill", id="bash-1"), {"requested": True})
+
+
+# ---- who did what ----
+
+def command(d, *args, code=0, **env):
+    done = subprocess.run([ERRAND, *args], env={**d.env, **env}, capture_output=True, timeout=60,
+                          check=False)
+    equal((done.returncode, done.stderr.decode() if not code else ""), (code, ""))
+    return done.stdout.decode(), done.stderr.decode()
+
+
+def trail(d, *args):
+    entries = json.loads(command(d, "history", "--json", *args)[0])["history"]
+    return [(e["who"], e["door"], e["act"], e["task"], e["detail"]) for e in entries]
+
+
+def test_the_history_tells_who_did_what_through_which_door():
+    with Daemon() as d:
+        command(d, "run", "--session", "s", "--label", "long", "exec sleep 600")
+        with d.agent(session="s") as a:
+            a.text("bash", command="exec sleep 601", description="d", run_in_background=True)
+            command(d, "extend", "bash-1", "5m")
+            command(d, "kill", "bash-1", "--reason", "not wanted")
+            command(d, "wait", "bash-1", code=143)
+            a.tool("task_kill", task_id="bash-2", reason="no more")
+            a.text("task_output", task_id="bash-2", wait=True)
+            command(d, "kill", "--leftovers", "bash-2", code=1)  # there are none
+            a.request("ping")
+        equal(trail(d), [
+            ("operator", "people", "start", "bash-1", "long"),
+            ("s", "mcp", "start", "bash-2", "exec sleep 601"),
+            ("operator", "people", "extend", "bash-1", "5m"),
+            ("operator", "people", "kill", "bash-1", "not wanted"),
+            ("s", "mcp", "kill", "bash-2", "no more")])
+        equal(trail(d, "bash-2"), [
+            ("s", "mcp", "start", "bash-2", "exec sleep 601"),
+            ("s", "mcp", "kill", "bash-2", "no more")])
+        with d.operator() as op:
+            equal([op.ask("errand/get", id=task)["task"]["facts"]["killReason"]
+                   for task in ("bash-1", "bash-2")], ["not wanted", "no more"])
+            op.ask("errand/end-session", name="s")
+            wait_for(lambda: not ids(op), 10)
+        why = "its session has ended"
+        equal(trail(d)[5:], [("operator", "people", "end-session", None, "s"),
+                             ("s", "host", "drop", "bash-1", why),
+                             ("s", "host", "drop", "bash-2", why),
+                             ("s", "host", "end-session", None, None)])
+        table = command(d, "history")[0].split("\n")
+        equal(table[0].split(), ["WHEN", "WHO", "THROUGH", "DID", "TASK", "DETAIL"])
+        equal(table[1].split()[2:], ["operator", "people", "start", "bash-1", "long"])
+
+
+def test_what_a_task_starts_is_in_the_history_as_its_owner_s():
+    with Daemon() as d:
+        command(d, "run", "--session", "s", "exec %s run true >/dev/null" % ERRAND)
+        command(d, "wait", "bash-1")
+        equal([e[:4] for e in trail(d)], [("operator", "people", "start", "bash-1"),
+                                          ("s", "task", "start", "bash-2")])
+
+
+def test_a_session_that_ends_by_itself_has_ended_its_tasks():
+    with Daemon(env={"ERRAND_SESSIONS_GRACE_S": "1"}) as d:
+        with d.agent() as a:
+            a.text("bash", command="exec sleep 600", description="d", run_in_background=True)
+        with d.operator() as op:
+            wait_for(lambda: not ids(op), 20)
+        equal([e[1:4] for e in trail(d)], [("mcp", "start", "bash-1"), ("host", "kill", "bash-1"),
+                                           ("host", "drop", "bash-1")])
+
+
+def test_escapes_in_what_others_have_written_reach_no_terminal():
+    with Daemon() as d:
+        command(d, "run", "--session", "s\x1b[2J", "--label", "a\x1b[31mb\nc", "true")
+        assert "\x1b" not in command(d, "history")[0]
+
+
+def test_of_a_task_whose_output_is_gone_logs_says_when_and_why():
+    with Daemon(env={"ERRAND_LIMITS_FINISHED_TASKS": "1"}) as d:
+        with d.agent(session="s") as a:
+            for n in range(3):
+                a.text("bash", command="echo %d" % n, description="d")
+                a.request("ping")
+        for verb in ("logs", "output"):
+            said = command(d, verb, "bash-1", code=3)[1]
+            assert "unknown task bash-1" in said, said
+            assert "bash-1 (completed, exit code: 0) is history" in said, said
+            assert ": more tasks had ended than are kept\n" in said, said
+            assert "limits.finished_tasks" in said, said
+        assert "history" not in command(d, "logs", "bash-99", code=3)[1]
+        equal(command(d, "logs", "bash-3")[0], "2\n")
+        d.kill()
+        assert "is history" in command(d, "logs", "bash-1", code=4)[1]
+        assert "is history" not in command(d, "logs", "bash-3", code=4)[1]
+        d.start()
 
 
 # ---- the command ----

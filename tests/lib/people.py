@@ -16,7 +16,7 @@ import termios
 from daemon import ERRAND, Operator
 from mcpclient import alive, end_shims, wait_for
 
-COMMANDS = ["run", "ls", "output", "logs", "wait", "kill", "extend", "sessions", "gc",
+COMMANDS = ["run", "ls", "output", "logs", "wait", "kill", "extend", "sessions", "history", "gc",
             "doctor", "config", "completion", "mcp", "daemon"]
 
 

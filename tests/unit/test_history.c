@@ -81,3 +81,66 @@ TEST(a_store_that_is_damaged_is_an_error)
 	CHECK_INT(ask(st.folder, true), -ERR_FORMAT);
 	CHECK(trouble.msg[0] != 0);
 }
+
+static void put_entry(const char *act, const char *task, const char *detail)
+{
+	store_put_audit(&st.batch, &(struct store_audit){.who = s_("s"),
+							 .door = s_("host"),
+							 .act = s_(act),
+							 .task = s_(task),
+							 .detail = s_(detail),
+							 .at = 7});
+}
+
+static void trail(const char *id, const char *want)
+{
+	struct buf out = BUF_INIT(MAX_JSON_TEXT);
+
+	CHECK_INT(history_put_trail(st.folder, id, &out, &trouble), 0);
+	CHECK_STR(buf_text(&out), want);
+	buf_release(&out);
+}
+
+TEST(the_trail_is_told_from_the_oldest_entry_on_or_of_one_task)
+{
+	fresh_folder();
+	trail(NULL, "[]");
+	three_tasks_and_one_dropped();
+	put_entry("drop", "bash-3", "why");
+	put_entry("kill", "bash-5", "no");
+	must_commit();
+	trail(NULL,
+	      "[{\"number\":1,\"at\":7,\"who\":\"s\",\"door\":\"host\",\"act\":\"drop\","
+	      "\"task\":\"bash-3\",\"detail\":\"why\"},{\"number\":2,\"at\":7,\"who\":\"s\","
+	      "\"door\":\"host\",\"act\":\"kill\",\"task\":\"bash-5\",\"detail\":\"no\"}]");
+	trail("bash-5", "[{\"number\":2,\"at\":7,\"who\":\"s\",\"door\":\"host\",\"act\":"
+			"\"kill\",\"task\":\"bash-5\",\"detail\":\"no\"}]");
+	trail("bash-6", "[]");
+}
+
+static void found(const char *id, const char *task_part, const char *drop_part)
+{
+	struct buf task = BUF_INIT(MAX_JSON_TEXT), drop = BUF_INIT(MAX_JSON_TEXT);
+
+	CHECK_INT(history_find(st.folder, id, &task, &drop, &trouble), 0);
+	CHECK(strstr(buf_text(&task), task_part) != NULL);
+	CHECK(strstr(buf_text(&drop), drop_part) != NULL);
+	CHECK(task_part[0] || !task.len);
+	CHECK(drop_part[0] || !drop.len);
+	buf_release(&task);
+	buf_release(&drop);
+}
+
+TEST(one_task_of_the_past_is_found_with_why_its_output_went)
+{
+	three_tasks_and_one_dropped();
+	put_entry("start", "bash-3", "x");
+	put_entry("drop", "bash-3", "why");
+	put_entry("kill", "bash-3", "x");
+	must_commit();
+	found("bash-3", "\"listed\":false", "\"detail\":\"why\"");
+	found("bash-5", "\"listed\":true", "");
+	found("bash-6", "", "");
+	fresh_folder();
+	found("bash-3", "", "");
+}

@@ -103,3 +103,16 @@ TEST(a_size_has_four_digits_at_most)
 	CHECK_STR(shown_bytes(1048576), "1.0M");
 	CHECK_STR(shown_bytes(UINT64_MAX), "15E");
 }
+
+TEST(a_time_is_shown_as_the_clock_on_the_wall_says)
+{
+	struct buf out = BUF_INIT(64);
+
+	CHECK_INT(setenv("TZ", "UTC-1", 1), 0);
+	tzset();
+	human_put_time(&out, INT64_C(1769850000123));
+	CHECK_STR(buf_text(&out), "2026-01-31 10:00:00");
+	buf_release(&out);
+	CHECK_INT(unsetenv("TZ"), 0);
+	tzset();
+}

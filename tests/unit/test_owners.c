@@ -132,8 +132,11 @@ TEST(a_name_that_is_just_ending_has_to_wait)
 
 	begin();
 	owners.grace_ms = 10;
-	(void)agent("~1");
+	a = agent("~1");
+	CHECK(!owners_is_ending(&owners, a));
 	owners_tick(&owners, 10);
+	CHECK(owners_is_ending(&owners, a));
+	CHECK(!owners_is_ending(&owners, a + 1));
 	CHECK_INT(owners_agent(&owners, "~1", 2, 10, &a, &err), -ERR_STATE);
 	CHECK_STR(err.msg, "the session '~1' is just ending: try again");
 	finish();
