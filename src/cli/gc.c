@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* gc.c - `errand gc`: remove what is done with. */
-#include "cli/command.h"
+#include <inttypes.h>
 
+#include "base/cleanup.h"
 #include "base/err.h"
+#include "base/human.h"
+#include "cli/command.h"
 #include "cli/people.h"
 #include "host/gc.h"
 
@@ -14,6 +17,7 @@ static const struct option_spec options[] = {
 static int run(const char *const *values, char *const *args)
 {
 	struct asking a = {.command = "gc"};
+	autobuf struct buf bytes = BUF_INIT(64);
 	struct err err = {0};
 	struct gc g;
 
@@ -25,16 +29,24 @@ static int run(const char *const *values, char *const *args)
 		printf("%zu are still needed by tasks that are being ended\n", g.busy);
 	if (g.crashed)
 		printf("%zu folders of hosts that have crashed are kept\n", g.crashed);
+	if (!g.has_store)
+		return EXIT_DONE;
+	printf("%" PRId64 " tasks of the past, %" PRId64 " entries of the history and %" PRId64
+	       " old requests are forgotten\n",
+	       g.tasks, g.entries, g.requests);
+	human_put_bytes(&bytes, g.bytes > 0 ? (uint64_t)g.bytes : 0);
+	printf("the store has given %sB back\n", buf_text(&bytes));
 	return EXIT_DONE;
 }
 
 const struct command command_gc = {
 	.name = "gc",
-	.summary = "remove what hosts have left behind",
+	.summary = "remove what nobody needs any more",
 	.details =
 		"Removes the folders of hosts inside `errand mcp` that have left in good "
-		"order.\nNothing of a live host, and nothing that a crashed one has left, "
-		"is touched.",
+		"order,\nforgets what the store holds beyond its limits (errand.conf), and "
+		"gives its free\nspace back. Nothing of a live host or task, and nothing that "
+		"a crashed host has\nleft, is touched.",
 	.options = options,
 	.run = run,
 };

@@ -63,15 +63,24 @@ void audit_kill(void *host, errand_agent owner, const char *id, const char *reas
 	    "kill", text(id, strlen(id)), text(reason, len));
 }
 
-void audit_drop(void *host, errand_agent owner, const char *id)
+static const char *why_dropped(const struct host *h, errand_agent owner, bool is_for_room)
+{
+	if (is_for_room)
+		return "there was more output of ended tasks than is kept";
+	if (owners_is_ending(&h->owners, owner))
+		return "its session has ended";
+	return "more tasks had ended than are kept";
+}
+
+void audit_drop(void *host, errand_agent owner, const char *id, bool is_for_room)
 {
 	struct host *h = host;
-	const char *why = owners_is_ending(&h->owners, owner)
-				  ? "its session has ended"
-				  : "more tasks had ended than are kept";
+	const char *why = why_dropped(h, owner, is_for_room);
 
-	if (!atomic_load(&h->is_leaving))
-		put(h, "host", name_of(h, owner), "drop", text(id, strlen(id)),
+	if (atomic_load(&h->is_leaving))
+		return;
+	journal_dropped(h->journal);
+	put(h, "host", name_of(h, owner), "drop", text(id, strlen(id)),
 		    text(why, strlen(why)));
 }
 

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "errand.h"
@@ -20,7 +21,7 @@ void audit_ask(const struct ask *a, const char *act, const char *id, size_t len,
 void audit_kill(void *host, errand_agent owner, const char *id, const char *reason,
 		size_t len);
 /* [callback of bash; @host] The task leaves its owner's list, and its output goes. */
-void audit_drop(void *host, errand_agent owner, const char *id);
+void audit_drop(void *host, errand_agent owner, const char *id, bool is_for_room);
 /* An agent's call has started @id. */
 void audit_start(struct host *h, errand_agent owner, const char *id);
 /* A session is over by itself. */

@@ -10,9 +10,13 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/err.h"
+#include "host/config.h"
+#include "host/history.h"
 #include "host/state.h"
 #include "host/sweep.h"
+#include "store/store.h"
 
 /* One sweep is bounded; so are they. */
 #define MAX_SWEEPS 1000
@@ -99,9 +103,76 @@ static int run(const char *state, bool removes, struct gc *ret, struct err *err)
 	return 0;
 }
 
+/* ---- the store ---- */
+
+static void on_gone(void *ud, const char *uid)
+{
+	const int *tasks_fd = ud;
+
+	sweep_task(*tasks_fd, uid);
+}
+
+static int tidy(struct store *s, int folder, struct err *err)
+{
+	autoclose int fd = openat(folder, "tasks",
+				  O_DIRECTORY | O_NOFOLLOW | O_RDONLY | O_CLOEXEC);
+	struct config c = {0};
+	bool is_more = true;
+	int rc = config_read(&c, environ, err);
+	const struct store_limits limits = history_limits(&c);
+
+	for (int i = 0; rc == 0 && is_more && i < MAX_SWEEPS; i++)
+		rc = store_tidy(s, &limits, clock_wall_ms(), on_gone, &fd, &is_more, err);
+	config_release(&c);
+	return rc < 0 ? rc : store_shrink(s, err);
+}
+
+/* A damaged one is left to the host, which moves it aside. */
+static int look_first(const char *path, struct store_health *ret, struct err *err)
+{
+	struct store *s = NULL;
+	int rc = store_open(path, STORE_READ, &s, NULL, err);
+
+	if (rc == 0)
+		rc = store_check(s, ret, err);
+	store_close(s);
+	if (rc == 0 && ret->problem[0])
+		return err_set(err, ERR_FORMAT, "the store of '%.200s' is damaged (%s)",
+			       path, ret->problem);
+	return rc;
+}
+
+static int tidy_store(const char *state, struct gc *ret, struct err *err)
+{
+	autofree char *path = NULL;
+	autoclose int folder = -1;
+	struct store_health before = {0}, after = {0};
+	struct store *s = NULL;
+	int rc = state_folder(state, &path, &folder, err);
+
+	if (rc == 0)
+		rc = look_first(path, &before, err);
+	if (rc < 0)
+		return rc == -ERR_NOT_FOUND ? 0 : rc;
+	rc = store_open(path, STORE_WRITE, &s, NULL, err);
+	if (rc == 0)
+		rc = tidy(s, folder, err);
+	if (rc == 0)
+		rc = store_check(s, &after, err);
+	store_close(s);
+	ret->has_store = rc == 0;
+	ret->tasks = before.history - after.history;
+	ret->requests = before.requests - after.requests;
+	ret->entries = before.audit - after.audit;
+	ret->bytes = before.bytes + before.log_bytes - after.bytes - after.log_bytes;
+	return rc;
+}
+
 int gc_run(const char *state, struct gc *ret, struct err *err)
 {
-	return run(state, true, ret, err);
+	int rc = run(state, true, ret, err);
+
+	return rc < 0 ? rc : tidy_store(state, ret, err);
 }
 
 int gc_look(const char *state, struct gc *ret, struct err *err)

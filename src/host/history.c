@@ -8,8 +8,23 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "base/limits.h"
+#include "host/config.h"
 #include "host/state.h"
 #include "store/store.h"
+
+#define DAY_S INT64_C(86400)
+
+struct store_limits history_limits(const struct config *c)
+{
+	return (struct store_limits){
+		.history_age_ms = c->history_keep_s * 1000,
+		.history_tasks = c->history_tasks,
+		.history_bytes = (int64_t)MIB(1024),
+		.requests_age_ms = 7 * DAY_S * 1000,
+		.requests = 10000,
+		.audit = 100000,
+	};
+}
 
 struct rows {
 	bool has_listed;

@@ -4,11 +4,17 @@
 
 #include <stdbool.h>
 
+#include "store/store.h"
+
 struct buf;
+struct config;
 struct err;
 
 /* The newest so many. */
 #define HISTORY_TASKS 10000
+
+/* What of it is kept, by the settings and beside them. */
+struct store_limits history_limits(const struct config *c);
 
 /*
  * Append the rows of store_history() as a JSON array, the oldest first: those that no agent's

@@ -105,8 +105,10 @@ static void let_out(struct host *h)
 
 static void work(struct host *h)
 {
-	while (errand_run(h->core, clock_mono_ms(), clock_wall_ms(), 0) > 0)
-		;
+	do {
+		while (errand_run(h->core, clock_mono_ms(), clock_wall_ms(), 0) > 0)
+			;
+	} while (bash_make_room(h->bash) > 0);
 	clients_farewell(h);
 }
 
@@ -285,6 +287,8 @@ static int start_bash(struct host *h, struct err *err)
 		.grace_ms = h->config.grace_ms,
 		.log_head = (uint64_t)h->config.log_head,
 		.log_tail = (uint64_t)h->config.log_tail,
+		.kept = (uint64_t)h->config.kept_bytes,
+		.kept_per_owner = (uint64_t)h->config.owner_kept_bytes,
 		.withheld = (const char *const *)h->config.withheld,
 		.context = client_context,
 		.may_start = h->journal ? journal_may_start : NULL,

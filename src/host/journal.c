@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "host/audit.h"
+#include "host/history.h"
 #include "host/internal.h"
 #include "host/requests.h"
 #include "mcp/mcp.h"
@@ -26,9 +27,11 @@
 #define MAX_FACTS MIB(512)
 /* Free bytes at a start: for its end, its log's beginning, what is said of it. */
 #define DISK_RESERVE MIB(1)
-#define DAY_MS INT64_C(86400000)
 /* One start-up need not forget everything. */
 #define TIDY_STEPS 20
+/* What has become old is forgotten each hour, and what is too much, so often. */
+#define TIDY_MS INT64_C(3600000)
+#define TIDY_EVERY 100
 
 struct journal {
 	struct host *host;
@@ -41,6 +44,12 @@ struct journal {
 	uv_work_t work;
 	bool wants_look;        /* is the database still in its place? */
 	bool was_gone;          /* it was not */
+	bool wants_tidy;        /* the next commit tidies */
+	bool is_tidying;        /* the one under way does */
+	bool has_more_to_tidy;  /* and has left some */
+	struct store_limits limits;
+	size_t n_dropped;       /* tasks, since the start */
+	int64_t tidy_ms;        /* when it is to be tidied next */
 	bool is_busy;           /* a worker has the store and the batch that is committed */
 	int rc;                 /* of the last commit */
 	struct err err;         /* and what it said */
@@ -155,19 +164,11 @@ static void on_fact(void *ud, const char *json, size_t len)
 
 static int tidy(struct journal *j, struct err *err)
 {
-	static const struct store_limits limits = {
-		.history_age_ms = 30 * DAY_MS,
-		.history_tasks = 10000,
-		.history_bytes = (int64_t)MIB(1024),
-		.requests_age_ms = 7 * DAY_MS,
-		.requests = 10000,
-		.audit = 100000,
-	};
 	bool is_more = true;
 	int rc = 0;
 
 	for (int i = 0; i < TIDY_STEPS && is_more && rc == 0; i++)
-		rc = store_tidy(j->store, &limits, clock_wall_ms(), on_dropped, j, &is_more,
+		rc = store_tidy(j->store, &j->limits, clock_wall_ms(), on_dropped, j, &is_more,
 				err);
 	return rc;
 }
@@ -217,6 +218,8 @@ int journal_new(struct host *h, struct journal **ret, struct err *err)
 
 	j->host = h;
 	j->retry_ms = j->patient_ms = INT64_MAX;
+	j->limits = history_limits(&h->config);
+	j->tidy_ms = clock_mono_ms() + TIDY_MS;
 	j->work.data = j;
 	store_batch_init(&j->filling);
 	store_batch_init(&j->committing);
@@ -487,6 +490,11 @@ void journal_audit(struct journal *j, const struct store_audit *a)
 	store_put_audit(&j->filling, a);
 }
 
+void journal_dropped(struct journal *j)
+{
+	j->wants_tidy = ++j->n_dropped % TIDY_EVERY == 0 || j->wants_tidy;
+}
+
 void journal_answered(struct journal *j, const char *nonce, uint64_t number)
 {
 	uint64_t seen;
@@ -548,6 +556,11 @@ static void do_commit(uv_work_t *w)
 	j->was_gone = j->rc == 1;
 	if (j->rc >= 0)
 		j->rc = store_commit(j->store, &j->committing, &j->err);
+	/* Folders of what is forgotten have gone with their tasks, or go at the next start. */
+	if (j->rc >= 0 && j->is_tidying &&
+	    store_tidy(j->store, &j->limits, clock_wall_ms(), NULL, NULL,
+		       &j->has_more_to_tidy, NULL) < 0)
+		j->has_more_to_tidy = false; /* it comes up again */
 }
 
 static bool may_pass(int rc)
@@ -584,6 +597,8 @@ static void succeeded(struct journal *j)
 		host_say("what happens is kept again");
 	j->trouble[0] = 0;
 	store_batch_clear(&j->committing);
+	if (j->is_tidying)
+		j->wants_tidy = j->has_more_to_tidy;
 }
 
 static void after_commit(uv_work_t *w, int status)
@@ -617,6 +632,7 @@ static void begin(struct journal *j)
 		j->n_patient = 0;
 	j->is_busy = true;
 	j->wants_look = false;
+	j->is_tidying = j->wants_tidy;
 	(void)uv_queue_work(&j->host->loop, &j->work, do_commit, after_commit);
 }
 
@@ -647,14 +663,28 @@ bool journal_is_busy(const struct journal *j)
 	return j->is_busy || (j->retry_ms != INT64_MAX && !journal_trouble(j));
 }
 
-int64_t journal_deadline(const struct journal *j)
+static int64_t commit_deadline(const struct journal *j)
 {
 	return j->retry_ms != INT64_MAX || j->is_busy ? j->retry_ms : j->patient_ms;
 }
 
+int64_t journal_deadline(const struct journal *j)
+{
+	int64_t due = commit_deadline(j);
+
+	return due < j->tidy_ms ? due : j->tidy_ms;
+}
+
 void journal_tick(struct journal *j, int64_t mono_ms)
 {
-	if (!j->is_busy && journal_deadline(j) <= mono_ms)
+	bool is_due = j->tidy_ms <= mono_ms;
+
+	if (is_due) {
+		j->tidy_ms = mono_ms + TIDY_MS;
+		j->wants_tidy = true;
+	}
+	if (!j->is_busy &&
+	    (commit_deadline(j) <= mono_ms || (is_due && j->retry_ms == INT64_MAX)))
 		begin(j);
 }
 

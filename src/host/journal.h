@@ -55,6 +55,8 @@ void journal_done(struct journal *j, const char *nonce, uint64_t number, const c
 const char *journal_was_done(const struct journal *j, const char *nonce, uint64_t number);
 /* A person's client has its answers, and will not ask again. */
 void journal_forget(struct journal *j, const char *nonce);
+/* A task has become history: that is tidied from time to time. */
+void journal_dropped(struct journal *j);
 /* Who did what (audit.h). */
 void journal_audit(struct journal *j, const struct store_audit *a);
 /* A client has the answer to its line @number. */

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -106,4 +107,13 @@ void sweep(const char *parent, const atomic_bool *stop)
 
 	if (fd >= 0)
 		each_entry(&s, fd, remove_host);
+}
+
+void sweep_task(int tasks_fd, const char *uid)
+{
+	const atomic_bool never = false;
+	struct sweep s = {.stop = &never, .folders = 1, .files = MAX_FILES};
+
+	if (uid[0] != '.' && !strchr(uid, '/'))
+		remove_task(&s, tasks_fd, uid);
 }

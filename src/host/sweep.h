@@ -8,5 +8,7 @@
 
 #include <stdatomic.h>
 
+/* The run folder @uid in @tasks_fd, unless a shim is there. */
+void sweep_task(int tasks_fd, const char *uid);
 /* @parent: <state>/embedded. Ends soon after *@stop is set. */
 void sweep(const char *parent, const atomic_bool *stop);

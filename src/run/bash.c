@@ -282,6 +282,7 @@ struct bash *bash_new(errand_host *h, struct run *r, const struct bash_config *c
 	b->run = r;
 	b->config = *c;
 	list_init(&b->live);
+	list_init(&b->ended);
 	map_init(&b->by_number, NULL);
 	b->withheld = copy_names(c->withheld);
 	b->config.withheld = NULL;

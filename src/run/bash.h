@@ -21,6 +21,7 @@ struct bash_config {
 	int64_t foreground_ms;
 	int64_t grace_ms;
 	uint64_t log_head, log_tail;
+	uint64_t kept, kept_per_owner; /* bytes of logs of ended tasks; 0: any number */
 	/* Names that a task's environment does not get; NULL-terminated. */
 	const char *const *withheld;
 	/* What the client that made @call hands on. Valid until the next call; NULL: it is gone. */
@@ -40,7 +41,7 @@ struct bash_config {
 	/* The end of task @id is asked for; its record is dropped. */
 	void (*cancelled)(void *ud, errand_agent owner, const char *id, const char *reason,
 			  size_t len);
-	void (*dropped)(void *ud, errand_agent owner, const char *id);
+	void (*dropped)(void *ud, errand_agent owner, const char *id, bool is_for_room);
 	void *ud;
 };
 
@@ -77,6 +78,9 @@ int bash_start(struct bash *b, errand_agent owner, const struct run_context *cli
 int bash_resume(struct bash *b, const char *id, size_t len,
 		const struct run_context *client, const struct bash_request *request,
 		struct err *err) __attribute__((warn_unused_result));
+/* Drop ended tasks, the oldest first, until the logs of the others are within the limits, or
+ * nothing may go. How many went. */
+size_t bash_make_room(struct bash *b);
 /* The process of task @id; NULL: there is no such task. Borrowed. */
 struct run_task *bash_process(const struct bash *b, const char *id, size_t len);
 /* End what the ended task @id has left running; any other id is nothing to it. */

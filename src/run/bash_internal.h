@@ -22,11 +22,14 @@ struct bash {
 	char foreground[24];  /* foreground_ms as JSON */
 	struct map by_number; /* bash_task: the 3 of bash-3 */
 	struct list live;     /* bash_task.node, the oldest first */
+	struct list ended;    /* the same, in the order of their ends */
+	uint64_t kept;        /* bytes of their logs */
+	bool is_making_room;
 };
 
 /* One command; owned by its record in the core, which destroys it. */
 struct bash_task {
-	struct list node; /* in bash.live, or in none */
+	struct list node; /* in bash.live or bash.ended */
 	struct bash *bash;
 	errand_task task;
 	errand_agent owner;
@@ -43,6 +46,7 @@ struct bash_task {
 	bool is_adopted; /* of a dead host */
 	bool is_unborn;  /* which had promised it, and did not come to it */
 	struct run_end end;
+	uint64_t kept; /* bytes of its log, of an ended one */
 	/* Only during the start. */
 	const struct run_spec *spec;
 };
@@ -58,6 +62,10 @@ int bash_outcome(const struct run_end *end, struct buf *ret_detail);
 bool bash_is_incomplete(const struct run_end *end);
 int bash_render(void *ud, const char *in_json, size_t len, errand_sink *out,
 		errand_error *e);
+
+/* bash_keep.c: @t has ended, and takes its place among those; it goes. */
+void bash_keep(struct bash_task *t);
+void bash_unkeep(struct bash_task *t);
 
 /* bash_read.c */
 int bash_read(void *ud, errand_task task, uint64_t from, errand_sink *out,

@@ -116,7 +116,8 @@ static void settle(struct bash_task *t, const struct run_end *end)
 				(int64_t)(end->bytes_seen - end->bytes_dropped),
 				end->cause != RUN_NOT_STARTED && end->cause != RUN_LOST);
 	t->is_ended = true;
-	list_del(&t->node);
+	bash_unkeep(t); /* it may have ended before */
+	bash_keep(t);
 	buf_release(&t->what);
 	(void)errand_settle(b->host, t->task, status, buf_text(&detail), detail.len, NULL,
 			    0);
@@ -191,9 +192,9 @@ static void producer_destroy(void *ud)
 	struct bash_task *t = ud;
 	const struct bash_config *c = &t->bash->config;
 
-	list_del(&t->node);
+	bash_unkeep(t);
 	if (t->id && c->dropped)
-		c->dropped(c->ud, t->owner, t->id);
+		c->dropped(c->ud, t->owner, t->id, t->bash->is_making_room);
 	if (t->number)
 		map_del(&t->bash->by_number, t->number);
 	if (t->run)

@@ -195,6 +195,9 @@ int store_tidy(struct store *s, const struct store_limits *l, int64_t now,
 	       void (*gone)(void *ud, const char *uid), void *ud, bool *ret_more,
 	       struct err *err) __attribute__((warn_unused_result));
 
+/* Give the space of the log back, and all free pages. */
+int store_shrink(struct store *s, struct err *err) __attribute__((warn_unused_result));
+
 struct store_health {
 	char problem[128]; /* what a full check found first; "": nothing */
 	char journal[16];  /* "wal" */

@@ -108,3 +108,10 @@ int store_tidy(struct store *s, const struct store_limits *l, int64_t now,
 	*ret_more = rc == 0 && (t.removed > 0 || db_int(s, "PRAGMA freelist_count") > 0);
 	return rc;
 }
+
+int store_shrink(struct store *s, struct err *err)
+{
+	int rc = db_run(s, "PRAGMA incremental_vacuum", err);
+
+	return rc < 0 ? rc : db_run(s, "PRAGMA wal_checkpoint(TRUNCATE)", err);
+}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The command line for people, on a daemon of its own: what it prints, and its exit codes."""
 import argparse
+import glob
 import contextlib
 import json
 import os
@@ -660,6 +661,32 @@ def test_gc_leaves_a_live_host_alone():
         assert re.search(r"^ok +embedded +1 hosts run", out(d, "doctor"), re.M)
         equal(out(d, "gc"), "0 folders of hosts that have left are removed\n")
         equal(text_of(c.tool("task_list")).count("running"), 1)
+
+
+def test_gc_forgets_what_the_store_holds_beyond_its_limits_and_a_daemon_goes_on():
+    with Daemon(env={"ERRAND_LIMITS_FINISHED_TASKS": "1"}) as d:
+        with d.agent(session="s") as a:
+            for _ in range(4):
+                a.text("bash", command="echo hi", description="d")
+                a.request("ping")
+            said = out(d, "gc", ERRAND_HISTORY_TASKS="1").split("\n")
+            equal(said[1], "2 tasks of the past, 0 entries of the history and 0 old requests "
+                           "are forgotten")
+            assert re.match("the store has given [1-9].*B back$", said[2]), said
+            equal(os.path.getsize(os.path.join(d.state, "errand.db-wal")), 0)
+            equal(a.text("bash", command="echo there", description="d"), "there\n")
+            equal([t["id"] for t in json.loads(out(d, "ls", "--all", "--json"))["history"]],
+                  ["bash-3", "bash-4"])
+
+
+def test_gc_says_that_a_store_is_damaged_and_leaves_it():
+    with Daemon() as d:
+        d.kill()
+        with open(os.path.join(d.state, "errand.db"), "r+b") as f:
+            f.write(b"\0" * 4096)
+        trouble = errand(d, "gc", code=1)[1]
+        assert "it is not a database" in trouble, trouble
+        assert not glob.glob(d.state + "/*corrupt*")
 
 
 def test_doctor_finds_a_good_place_good():

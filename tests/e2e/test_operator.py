@@ -224,6 +224,64 @@ def test_of_a_task_whose_output_is_gone_logs_says_when_and_why():
         d.start()
 
 
+# ---- what is kept ----
+
+def print_bytes(a, n, tells=True):
+    """A task that prints @n bytes, and whose owner is told of its end or not yet."""
+    task = a.text("bash", command="head -c %d /dev/zero | tr '\\0' x" % n, description="d",
+                  run_in_background=True).split()[-1]
+    if tells:
+        a.text("task_output", task_id=task, wait=True)
+        a.request("ping")
+    return task
+
+
+def test_an_owner_s_oldest_output_goes_first_when_there_is_too_much():
+    with Daemon(env={"ERRAND_LIMITS_OWNER_KEPT_BYTES": "100000"}) as d:
+        with d.agent(session="s") as a, d.agent(session="other") as b:
+            other = print_bytes(b, 90000)
+            mine = [print_bytes(a, 60000), print_bytes(a, 10), print_bytes(a, 60000)]
+            with d.operator() as op:
+                wait_for(lambda: ids(op) == [other] + mine[1:], 10)
+        equal([e[3:] for e in trail(d) if e[2] == "drop"],
+              [(mine[0], "there was more output of ended tasks than is kept")])
+        equal(len(os.listdir(os.path.join(d.state, "tasks"))), 3)
+
+
+def test_all_owners_together_have_a_limit_too_also_after_a_crash():
+    with Daemon() as d:
+        with d.agent(session="s") as a, d.agent(session="other") as b:
+            told = [print_bytes(a, 60000), print_bytes(b, 60000), print_bytes(a, 60000)]
+        d.kill()
+        d.env["ERRAND_LIMITS_KEPT_BYTES"] = "70000"
+        d.start()
+        with d.operator() as op:
+            wait_for(lambda: ids(op) == told[2:], 10)
+
+
+def test_neither_what_lives_nor_an_end_that_is_not_told_goes_for_room():
+    with Daemon(env={"ERRAND_LIMITS_KEPT_BYTES": "1000"}) as d:
+        with d.agent(session="s") as a:
+            live = a.text("bash", command="head -c 5000 /dev/zero; exec sleep 600",
+                          description="d", run_in_background=True).split()[-1]
+            untold = print_bytes(a, 5000, tells=False)
+            with d.operator() as op:
+                op.ask("errand/wait", id=untold)
+                told = print_bytes(a, 5000)  # its reply tells of the other one as well
+                wait_for(lambda: ids(op) == [live], 10)
+        equal([e[3] for e in trail(d) if e[2] == "drop"], [untold, told])
+
+
+def test_a_daemon_that_goes_on_forgets_what_is_beyond_the_limits():
+    with Daemon(env={"ERRAND_LIMITS_FINISHED_TASKS": "1", "ERRAND_HISTORY_TASKS": "3"}) as d:
+        with d.agent(session="s") as a:
+            for _ in range(103):
+                a.text("bash", command=":", description="d")
+            a.request("ping")
+        past = json.loads(command(d, "ls", "--all", "--json")[0])["history"]
+        assert len(past) <= 6, len(past)
+
+
 # ---- the command ----
 
 def kill_process(pid):
