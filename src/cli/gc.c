@@ -28,11 +28,12 @@ static int run(const char *const *values, char *const *args)
 	if (g.busy)
 		printf("%zu are still needed by tasks that are being ended\n", g.busy);
 	if (g.crashed)
-		printf("%zu folders of hosts that have crashed are kept\n", g.crashed);
+		printf("%zu folders of hosts that have crashed are kept, for the next daemon\n",
+		       g.crashed);
 	if (!g.has_store)
 		return EXIT_DONE;
-	printf("%" PRId64 " tasks of the past, %" PRId64 " entries of the history and %" PRId64
-	       " old requests are forgotten\n",
+	printf("%" PRId64 " tasks of the past, %" PRId64
+	       " entries of the history and %" PRId64 " old requests are forgotten\n",
 	       g.tasks, g.entries, g.requests);
 	human_put_bytes(&bytes, g.bytes > 0 ? (uint64_t)g.bytes : 0);
 	printf("the store has given %sB back\n", buf_text(&bytes));

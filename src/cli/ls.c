@@ -14,6 +14,7 @@
 #include "cli/command.h"
 #include "cli/people.h"
 #include "cli/table.h"
+#include "host/gc.h"
 #include "host/history.h"
 
 /* A task that is silent for so long is said to be. */
@@ -194,6 +195,26 @@ static int show(struct asking *a, const char *const *values, const char *before)
 	return fflush(stdout) == 0 ? EXIT_DONE : EXIT_FAILED; /* main says what is wrong */
 }
 
+/* What is not in the list, and why. */
+static void tell_others(const char *state)
+{
+	struct err err;
+	struct gc g;
+
+	if (gc_look(state, &g, &err) < 0)
+		return;
+	if (g.tasks_of_live)
+		fprintf(stderr,
+			"%zu more tasks belong to %zu hosts inside `errand mcp`; only their "
+			"agents see them\n",
+			g.tasks_of_live, g.live);
+	if (g.crashed)
+		fprintf(stderr,
+			"%zu hosts inside `errand mcp` have crashed: the next daemon takes "
+			"over what they left; `errand run` starts one\n",
+			g.crashed);
+}
+
 static int show_again(struct asking *a, const char *const *values)
 {
 	static const struct timespec second = {.tv_sec = 1};
@@ -218,6 +239,8 @@ static int run(const char *const *values, char *const *args)
 	rc = people_connect(&a, values[STATE], NULL);
 	if (rc == EXIT_NO_HOST && values[ALL])
 		rc = EXIT_DONE; /* what has been is known without one */
+	if (!values[JSON] && !values[WATCH])
+		tell_others(values[STATE]);
 	if (rc == EXIT_DONE)
 		rc = values[WATCH] ? show_again(&a, values) : show(&a, values, "");
 	people_leave(&a);

@@ -81,12 +81,17 @@ void audit_drop(void *host, errand_agent owner, const char *id, bool is_for_room
 		return;
 	journal_dropped(h->journal);
 	put(h, "host", name_of(h, owner), "drop", text(id, strlen(id)),
-		    text(why, strlen(why)));
+	    text(why, strlen(why)));
 }
 
 void audit_start(struct host *h, errand_agent owner, const char *id)
 {
 	put(h, "mcp", name_of(h, owner), "start", text(id, strlen(id)), text(NULL, 0));
+}
+
+void audit_import(struct host *h, errand_agent owner, const char *id)
+{
+	put(h, "host", name_of(h, owner), "import", text(id, strlen(id)), text(NULL, 0));
 }
 
 void audit_session(struct host *h, const char *name, size_t len)

@@ -24,5 +24,7 @@ void audit_kill(void *host, errand_agent owner, const char *id, const char *reas
 void audit_drop(void *host, errand_agent owner, const char *id, bool is_for_room);
 /* An agent's call has started @id. */
 void audit_start(struct host *h, errand_agent owner, const char *id);
+/* A task of a crashed host is ours from now on. */
+void audit_import(struct host *h, errand_agent owner, const char *id);
 /* A session is over by itself. */
 void audit_session(struct host *h, const char *name, size_t len);

@@ -132,8 +132,8 @@ static void look_at_leftovers(struct visit *v)
 		return;
 	if (g.crashed)
 		tell(v, DOCTOR_POORER, "embedded",
-		     "%zu hosts inside `errand mcp` have crashed, and left their folders "
-		     "in '%s/embedded'",
+		     "%zu hosts inside `errand mcp` have crashed: the next daemon takes "
+		     "over what they left in '%s/embedded'; `errand run` starts one",
 		     g.crashed, v->path);
 	else if (g.busy)
 		tell(v, DOCTOR_POORER, "embedded",

@@ -21,6 +21,24 @@
 /* One sweep is bounded; so are they. */
 #define MAX_SWEEPS 1000
 
+/* It keeps the folders of those that have ended, too. */
+static void look_at_live(int folder, struct gc *ret)
+{
+	int tasks = openat(folder, "tasks",
+			   O_DIRECTORY | O_NOFOLLOW | O_RDONLY | O_CLOEXEC);
+	DIR *dir = tasks >= 0 ? fdopendir(tasks) : NULL;
+	const struct dirent *e;
+
+	ret->live++;
+	if (!dir && tasks >= 0)
+		close(tasks);
+	if (!dir)
+		return;
+	while ((e = readdir(dir)))
+		ret->tasks_of_live += e->d_name[0] != '.';
+	closedir(dir);
+}
+
 static void look_at(int parent, const char *name, struct gc *ret)
 {
 	autoclose int folder = openat(parent, name,
@@ -33,7 +51,7 @@ static void look_at(int parent, const char *name, struct gc *ret)
 	if (lock < 0)
 		ret->busy++;
 	else if (flock(lock, LOCK_SH | LOCK_NB) < 0)
-		ret->live++;
+		look_at_live(folder, ret);
 	else
 		ret->crashed++;
 }

@@ -11,6 +11,7 @@ struct err;
 struct gc {
 	size_t removed; /* folders of hosts that had left in good order */
 	size_t live;    /* of hosts that live */
+	size_t tasks_of_live;
 	size_t crashed; /* of hosts that did not: kept, they may hold what somebody wants */
 	size_t busy;    /* left in good order, with tasks that are still being ended */
 	bool has_store;

@@ -15,6 +15,7 @@
  *      owners.c     names and agents
  *      journal.c    what must not be forgotten, into the store and back
  *      audit.c      who did what
+ *      import.c     tasks that nobody looks after
  *      judge.c      the operator's program that is asked before each tool call
  *
  * All of it is driven by host_turn(): the core runs until it has nothing to do, replies leave,

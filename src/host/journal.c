@@ -14,6 +14,7 @@
 #include "base/limits.h"
 #include "host/audit.h"
 #include "host/history.h"
+#include "host/import.h"
 #include "host/internal.h"
 #include "host/requests.h"
 #include "mcp/mcp.h"
@@ -42,11 +43,11 @@ struct journal {
 	size_t n_patient; /* facts of filling that nobody waits for, */
 	int64_t patient_ms; /* and until when; INT64_MAX: there are none */
 	uv_work_t work;
-	bool wants_look;        /* is the database still in its place? */
-	bool was_gone;          /* it was not */
-	bool wants_tidy;        /* the next commit tidies */
-	bool is_tidying;        /* the one under way does */
-	bool has_more_to_tidy;  /* and has left some */
+	bool wants_look;       /* is the database still in its place? */
+	bool was_gone;         /* it was not */
+	bool wants_tidy;       /* the next commit tidies */
+	bool is_tidying;       /* the one under way does */
+	bool has_more_to_tidy; /* and has left some */
 	struct store_limits limits;
 	size_t n_dropped;       /* tasks, since the start */
 	int64_t tidy_ms;        /* when it is to be tidied next */
@@ -168,8 +169,8 @@ static int tidy(struct journal *j, struct err *err)
 	int rc = 0;
 
 	for (int i = 0; i < TIDY_STEPS && is_more && rc == 0; i++)
-		rc = store_tidy(j->store, &j->limits, clock_wall_ms(), on_dropped, j, &is_more,
-				err);
+		rc = store_tidy(j->store, &j->limits, clock_wall_ms(), on_dropped, j,
+				&is_more, err);
 	return rc;
 }
 
@@ -295,6 +296,7 @@ void journal_sweep(struct journal *j)
 
 	for (const char *p = j->dropped.data; p < end; p += strlen(p) + 1)
 		run_discard(j->host->run, p);
+	import_all(j->host, &j->dropped);
 	buf_release(&j->dropped);
 }
 

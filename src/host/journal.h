@@ -31,7 +31,8 @@ void journal_free(struct journal *j);
 /* Put back what was loaded, right after errand_host_new(). A failure moves the store aside: the
  * next host begins with a new one. */
 int journal_restore(struct journal *j, struct err *err) __attribute__((warn_unused_result));
-/* Remove the run folders of tasks that were dropped, and whose rows went or stay as history. */
+/* Remove the run folders of tasks that were dropped, and whose rows went or stay as history; take
+ * over those that nobody knows (import.h). */
 void journal_sweep(struct journal *j);
 /* Make agents of the owners that were loaded, when the tools are there. */
 void journal_enter_owners(struct journal *j);

@@ -10,7 +10,7 @@
  *
  * An embedded host that leaves in good order removes host.lock first. So a folder without one is done
  * with, and a later host may delete it; a folder whose host.lock nobody holds is what a
- * crashed host left: it is not touched here.
+ * crashed host left: a daemon takes over what is in it (import.h).
  */
 #pragma once
 

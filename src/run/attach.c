@@ -48,7 +48,7 @@ bool run_connect(struct run_task *t)
 	return true;
 }
 
-static bool is_uid(const char *s)
+bool run_is_uid(const char *s)
 {
 	return strspn(s, "0123456789abcdef") == PROTO_UID_LEN && s[PROTO_UID_LEN] == 0;
 }
@@ -58,7 +58,7 @@ int run_attach(struct run *r, const char *uid, run_end_fn fn, void *ud,
 {
 	struct run_task *t;
 
-	if (!is_uid(uid))
+	if (!run_is_uid(uid))
 		return err_set(err, ERR_ARG, "'%.64s' is not the name of a run folder",
 			       uid);
 	t = run_task_new(r, fn, ud);
@@ -74,7 +74,7 @@ void run_discard(struct run *r, const char *uid)
 	char path[PROTO_UID_LEN + 16];
 	autoclose int lock = -1;
 
-	if (!is_uid(uid))
+	if (!run_is_uid(uid))
 		return;
 	(void)snprintf(path, sizeof(path), "%s/" PROTO_LOCK, uid);
 	lock = openat(r->tasks_fd, path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);

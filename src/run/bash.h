@@ -52,6 +52,10 @@ int bash_offer(struct bash *b, errand_error **ret_err);
  * errand_restore() says about it. */
 int bash_adopt(struct bash *b, errand_task task, const char *record, size_t len,
 	       const char *uid, struct errand_producer *ret, errand_error *e);
+/* Make a task of @owner of what is, or was, at work in the run folder @uid, which no host knows. The
+ * folder may come to its place until the next run_turn(). */
+int bash_import(struct bash *b, errand_agent owner, const char *uid, const char *label,
+		errand_text **ret_id, errand_error **ret_err);
 /* What a host had promised and died before it began waits for the same request to come again;
  * it has not, and will not. */
 void bash_give_up(struct bash *b);

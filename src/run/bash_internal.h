@@ -48,7 +48,8 @@ struct bash_task {
 	struct run_end end;
 	uint64_t kept; /* bytes of its log, of an ended one */
 	/* Only during the start. */
-	const struct run_spec *spec;
+	const struct run_spec *spec; /* or: */
+	const char *imported;        /* the folder that is there already */
 };
 
 /* bash_task.c: NULL: there is no such task. */

@@ -163,7 +163,10 @@ static int producer_start(void *ud, errand_host *h, errand_task task, errand_err
 
 	(void)h;
 	t->task = task;
-	if (run_start(t->bash->run, t->spec, on_end, t, &t->run, &err) == 0)
+	if (t->imported &&
+	    run_attach(t->bash->run, t->imported, on_end, t, &t->run, &err) == 0)
+		return 0;
+	if (t->spec && run_start(t->bash->run, t->spec, on_end, t, &t->run, &err) == 0)
 		return 0;
 	errand_error_set(e, NULL, NULL, err.msg, ERRAND_NUL);
 	return ERRAND_EREFUSED;
@@ -454,6 +457,26 @@ int bash_start(struct bash *b, errand_agent owner, const struct run_context *cli
 }
 
 /* ---- the tasks of a dead host ---- */
+
+int bash_import(struct bash *b, errand_agent owner, const char *uid, const char *label,
+		errand_text **ret_id, errand_error **ret_err)
+{
+	struct bash_request request = {.label = label, .label_len = strlen(label)};
+	struct bash_task *t = mem_new(NULL, sizeof(*t));
+	int rc;
+
+	list_init(&t->node);
+	t->bash = b;
+	t->owner = owner;
+	t->began_ms = clock_mono_ms();
+	buf_init(&t->what, KIB(1));
+	buf_adds(&t->what, uid); /* equal to no other */
+	t->imported = uid;
+	rc = start_task(t, &request, ret_id, ret_err);
+	if (rc == 0)
+		t->imported = NULL;
+	return rc;
+}
 
 static bool is_word(struct js_span s, const char *word)
 {

@@ -106,6 +106,8 @@ int run_start(struct run *r, const struct run_spec *spec, run_end_fn fn, void *u
  */
 int run_attach(struct run *r, const char *uid, run_end_fn fn, void *ud,
 	       struct run_task **ret, struct err *err);
+/* Is @s what a run folder is called? */
+bool run_is_uid(const char *s);
 /* The name of its run folder. Borrowed. */
 const char *run_uid(const struct run_task *t);
 

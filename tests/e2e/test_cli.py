@@ -649,7 +649,7 @@ def test_gc_removes_what_left_in_order_and_keeps_what_crashed():
         said = subprocess.run([ERRAND, "gc", "--state", state], capture_output=True,
                               check=True).stdout.decode()
         equal(said, "1 folders of hosts that have left are removed\n"
-                    "1 folders of hosts that have crashed are kept\n")
+                    "1 folders of hosts that have crashed are kept, for the next daemon\n")
         equal(os.listdir(os.path.join(state, "embedded")), ["fedcba9876543210"])
 
 
