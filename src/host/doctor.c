@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "host/doctor.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -10,7 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -20,11 +23,13 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/human.h"
+#include "base/limits.h"
 #include "host/gc.h"
 #include "host/ident.h"
 #include "host/link.h"
 #include "host/state.h"
 #include "host/version.h"
+#include "run/run.h"
 #include "run/shims.h"
 #include "store/store.h"
 
@@ -70,6 +75,45 @@ static void look_at_folder(struct visit *v)
 		     v->path, strerror(errno));
 	else
 		tell(v, DOCTOR_FINE, "state folder", "%s is private and ours", v->path);
+}
+
+/* Each of what lies in it: a reader of another user needs only one that is open. */
+static bool is_private(const struct visit *v, const char *name)
+{
+	struct stat st;
+
+	if (fstatat(v->folder_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return true; /* it is not there */
+	if (S_ISLNK(st.st_mode))
+		tell(v, DOCTOR_BROKEN, "modes", "'%s/%s' is a symbolic link: remove it",
+		     v->path, name);
+	else if (st.st_uid != geteuid())
+		tell(v, DOCTOR_BROKEN, "modes",
+		     "'%s/%s' belongs to uid %u: remove it, or chown it", v->path, name,
+		     (unsigned)st.st_uid);
+	else if (st.st_mode & 077)
+		tell(v, DOCTOR_BROKEN, "modes",
+		     "'%s/%s' is open to others (mode %04o): chmod go= it", v->path, name,
+		     (unsigned)st.st_mode & 07777);
+	else
+		return true;
+	return false;
+}
+
+static void look_at_modes(struct visit *v)
+{
+	static const char *const names[] = {
+		STORE_FILE,  STORE_FILE "-wal", STORE_FILE "-shm", STATE_LOCK,
+		"host.sock", "host.log",        "tasks",           "embedded",
+	};
+	bool is_fine = true;
+
+	if (!v->path)
+		return;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		is_fine = is_private(v, names[i]) && is_fine;
+	if (is_fine)
+		tell(v, DOCTOR_FINE, "modes", "all that is there is closed to others");
 }
 
 static void look_at_disk(struct visit *v)
@@ -119,8 +163,76 @@ static void look_at_store(struct visit *v)
 		     health.problem);
 	else
 		tell(v, DOCTOR_FINE, "store",
-		     "whole: %" PRId64 " live, %" PRId64 " listed, %" PRId64 " in history",
-		     health.live, health.listed, health.history);
+		     "whole, version %" PRId64 ": %" PRId64 " live, %" PRId64
+		     " listed, %" PRId64 " in history",
+		     health.version, health.live, health.listed, health.history);
+}
+
+/* The uids that the store names, each ended by a NUL. */
+static void take_run(void *ud, const struct store_run *r)
+{
+	buf_add(ud, r->uid.ptr, r->uid.len);
+	buf_addc(ud, 0);
+}
+
+static int read_runs(const struct visit *v, struct buf *ret)
+{
+	struct store_loader loader = {.run = take_run, .ud = ret};
+	struct store *s = NULL;
+	struct err err;
+	int rc = store_open(v->path, STORE_READ, &s, NULL, &err);
+
+	if (rc == 0)
+		rc = store_load(s, &loader, &err);
+	store_close(s);
+	return rc == -ERR_NOT_FOUND ? 0 : rc;
+}
+
+static bool has_name(const struct buf *names, const char *name)
+{
+	const char *end = names->data + names->len;
+
+	for (const char *p = names->data; p < end; p += strlen(p) + 1)
+		if (strcmp(p, name) == 0)
+			return true;
+	return false;
+}
+
+static void count_folders(const struct visit *v, const struct buf *names, size_t *ret_n,
+			  size_t *ret_unknown)
+{
+	int fd = openat(v->folder_fd, "tasks",
+			O_DIRECTORY | O_NOFOLLOW | O_RDONLY | O_CLOEXEC);
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	const struct dirent *e;
+
+	if (!dir && fd >= 0)
+		close(fd);
+	while (dir && (e = readdir(dir))) {
+		if (!run_is_uid(e->d_name))
+			continue;
+		(*ret_n)++;
+		*ret_unknown += !has_name(names, e->d_name);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+static void look_at_run_folders(struct visit *v)
+{
+	autobuf struct buf names = BUF_INIT(MAX_JSON_TEXT);
+	size_t n = 0, unknown = 0;
+
+	if (!v->path || read_runs(v, &names) < 0)
+		return;
+	count_folders(v, &names, &n, &unknown);
+	if (unknown)
+		tell(v, DOCTOR_POORER, "run folders",
+		     "%zu of %zu in '%s/tasks' are of tasks that the store does not know: the "
+		     "next daemon takes them over",
+		     unknown, n, v->path);
+	else
+		tell(v, DOCTOR_FINE, "run folders", "%zu, each of a task that is known", n);
 }
 
 static void look_at_leftovers(struct visit *v)
@@ -198,6 +310,24 @@ static void look_at_version(const struct visit *v, const struct welcome *w)
 			       : "this one is outdated");
 }
 
+/* By somebody who does not answer: that has been told then. */
+static bool is_locked(const struct visit *v)
+{
+	autoclose int fd = openat(v->folder_fd, STATE_LOCK,
+				  O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	char pid[16] = "";
+
+	if (fd < 0 || flock(fd, LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+		return false;
+	if (read(fd, pid, sizeof(pid) - 1) > 0)
+		pid[strcspn(pid, "\n")] = 0;
+	tell(v, DOCTOR_BROKEN, "host",
+	     "pid %s holds the lock of the state folder and does not answer: if it does not "
+	     "soon, end it",
+	     pid);
+	return true;
+}
+
 static void look_at_host(struct visit *v)
 {
 	struct link_options o = {.state = v->state, .role = HELLO_OPERATOR};
@@ -211,11 +341,13 @@ static void look_at_host(struct visit *v)
 		look_at_version(v, link_welcome(l));
 		break;
 	case LINK_NO_SOCKET:
-		tell(v, DOCTOR_FINE, "host", "none runs; `errand run` starts one");
+		if (!is_locked(v))
+			tell(v, DOCTOR_FINE, "host", "none runs; `errand run` starts one");
 		break;
 	case LINK_STALE:
-		tell(v, DOCTOR_FINE, "host",
-		     "none runs; one has died, the next takes its place");
+		if (!is_locked(v))
+			tell(v, DOCTOR_FINE, "host",
+			     "none runs; one has died, the next takes its place");
 		break;
 	case LINK_REFUSED:
 	case LINK_OLDER:
@@ -322,10 +454,10 @@ static void look_at_clock(struct visit *v)
 void doctor(const char *state, doctor_fn fn, void *ud)
 {
 	static void (*const looks[])(struct visit * v) = {
-		look_at_folder,    look_at_disk,      look_at_store,  look_at_host,
-		look_at_shim,      look_at_leftovers, look_at_shims,  look_at_pidfd,
-		look_at_subreaper, look_at_proc,      look_at_cgroup, look_at_systemd,
-		look_at_clock,
+		look_at_folder,      look_at_modes,   look_at_disk,      look_at_store,
+		look_at_run_folders, look_at_host,    look_at_shim,      look_at_leftovers,
+		look_at_shims,       look_at_pidfd,   look_at_subreaper, look_at_proc,
+		look_at_cgroup,      look_at_systemd, look_at_clock,
 	};
 	struct visit v = {.state = state, .folder_fd = -1, .fn = fn, .ud = ud};
 

@@ -706,6 +706,46 @@ def test_doctor_finds_a_state_folder_that_is_open_to_others():
         assert re.search(rb"^WRONG +state folder .*chmod 700", done.stdout, re.M), done
 
 
+def broken(d, what):
+    """What `errand doctor` finds wrong with @what."""
+    found, = re.findall(r"^WRONG +%s +(.*)$" % what, out(d, "doctor", code=1), re.M)
+    return found
+
+
+def test_doctor_finds_what_is_open_to_others_a_link_or_somebody_else_s():
+    with Daemon() as d:
+        assert re.search("^ok +modes ", out(d, "doctor"), re.M)
+        d.kill()
+        path = os.path.join(d.state, "errand.db")
+        os.chmod(path, 0o640)
+        equal(broken(d, "modes"), "'%s' is open to others (mode 0640): chmod go= it" % path)
+        os.chmod(path, 0o600)
+        log = os.path.join(d.state, "host.log")
+        os.symlink("elsewhere", log)
+        equal(broken(d, "modes"), "'%s' is a symbolic link: remove it" % log)
+        os.unlink(log)
+        d.start()
+
+
+def test_doctor_counts_run_folders_and_finds_those_that_nobody_knows():
+    with Daemon() as d:
+        errand(d, "run", "--wait", "true")
+        assert re.search("^ok +run folders +1, each", out(d, "doctor"), re.M)
+        os.mkdir(os.path.join(d.state, "tasks", "0" * 32))
+        assert re.search("^note +run folders +1 of 2 in ", out(d, "doctor"), re.M)
+        os.rmdir(os.path.join(d.state, "tasks", "0" * 32))
+
+
+def test_doctor_finds_a_host_that_holds_the_lock_and_does_not_answer():
+    with Daemon() as d:
+        d.kill()
+        with open(os.path.join(d.state, "host.lock"), encoding="ascii") as f:
+            fcntl.flock(f, fcntl.LOCK_EX)
+            assert "pid %d holds the lock" % d.proc.pid in broken(d, "host")
+        assert re.search("^ok +host +none runs", out(d, "doctor"), re.M)
+        d.start()
+
+
 def test_doctor_finds_a_store_that_is_damaged():
     with tempfile.TemporaryDirectory() as state:
         path = os.path.join(state, "errand.db")
