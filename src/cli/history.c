@@ -24,8 +24,8 @@ static const struct option_spec options[] = {
 };
 
 static const struct column columns[] = {
-	{"WHEN", false, false}, {"WHO", false, true},   {"THROUGH", false, false},
-	{"DID", false, false},  {"TASK", false, false}, {"DETAIL", false, true},
+	{"WHEN", false, false, 1}, {"WHO", false, true, 0},   {"THROUGH", false, false, 2},
+	{"DID", false, false, 0},  {"TASK", false, false, 0}, {"DETAIL", false, true, 0},
 };
 
 static void add_string(struct table *t, const struct js *s)

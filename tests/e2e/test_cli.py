@@ -761,7 +761,7 @@ def test_doctor_finds_a_store_that_is_damaged():
 def test_doctor_finds_a_task_whose_folder_has_been_deleted():
     with Daemon() as d:
         run(d, "exec sleep 600")
-        assert re.search(r"^ok +supervisors +1, ", out(d, "doctor"), re.M)
+        wait_for(lambda: re.search(r"^ok +supervisors +1, ", out(d, "doctor"), re.M))
         shutil.rmtree(os.path.join(d.state, "tasks", os.listdir(d.state + "/tasks")[0]))
         said = out(d, "doctor")
         shim = re.search(r"^note +supervisors .*`kill (\d+)` ends it$", said, re.M)
