@@ -91,8 +91,8 @@ const struct command command_history = {
 	.name = "history",
 	.summary = "tell who started, killed and ended what",
 	.details =
-		"Lists starts, kills, new deadlines, ends of sessions and deletions of output, "
-		"the\noldest first: of one task, or the newest 10000 of all. Needs no host.",
+		"Lists starts, kills, new deadlines, ends of sessions and deletions of output,\n"
+		"the oldest first: of one task, or the newest 10000 of all. Needs no host.",
 	.options = options,
 	.args = "[ID]",
 	.max_args = 1,

@@ -3,6 +3,7 @@
 import argparse
 import glob
 import contextlib
+import fcntl
 import json
 import os
 import re

@@ -66,7 +66,7 @@ class BrokenHost:
     def breaks_at(here, there, at, how):
         """False: whoever asks had enough before."""
         for n in range(1, at):
-            line = line_of(here)
+            line = request_of(here)
             if not line:
                 return False
             there.send(line)
@@ -75,8 +75,8 @@ class BrokenHost:
                 here.shutdown(socket.SHUT_RD)
             here.sendall(answer + b"\n")
         if how in ("before", "unread"):
-            return how == "before" or here.recv(1, socket.MSG_PEEK) != b""
-        line = line_of(here)
+            return how == "before" or b'"id"' in here.recv(65536, socket.MSG_PEEK)
+        line = request_of(here)
         if isinstance(how, bytes):
             here.sendall(how)
         elif line and how != "asked":
@@ -106,6 +106,12 @@ def line_of(sock):
             break
         line += more
     return line
+
+
+def request_of(sock):
+    """The next one; none behind a goodbye."""
+    line = line_of(sock)
+    return b"" if b'"errand/bye"' in line else line
 
 
 def pump(source, sink):
