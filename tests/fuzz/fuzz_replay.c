@@ -84,7 +84,7 @@ static int replay(errand_agent a, const char *json, size_t len)
 	errand_error *e = NULL;
 	int rc = errand_replay(host, a, json, len, &e);
 
-	must(rc == 0 || rc == ERRAND_EJSON || rc == ERRAND_EREFUSED);
+	must(rc == 0 || rc == ERRAND_EJSON || rc == ERRAND_EREFUSED || rc == ERRAND_ELIMIT);
 	must(rc == 0 || errand_error_message(e, NULL)[0]);
 	errand_error_free(e);
 	return rc;

@@ -194,7 +194,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	must(errand_host_new(&o, &host, NULL) == 0);
 	rc = errand_restore(host, json, len, adopt, NULL, &e);
-	must(rc == 0 || rc == ERRAND_EJSON || rc == ERRAND_EREFUSED);
+	must(rc == 0 || rc == ERRAND_EJSON || rc == ERRAND_EREFUSED || rc == ERRAND_ELIMIT);
 	must(rc == 0 || errand_error_message(e, NULL)[0]);
 	errand_error_free(e);
 	if (rc == 0)
