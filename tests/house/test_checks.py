@@ -332,6 +332,15 @@ def test_runner_runs_as_root_what_skips_for_others():
         assert said.passed == 1 and not os.path.exists(os.path.join(folder, "asked"))
 
 
+def test_runner_shows_of_a_failing_program_what_failed():
+    with tempfile.TemporaryDirectory() as folder:
+        result = run_in(folder, "echo 1..3; echo ok 1 - fine; echo '# before'; "
+                                "echo not ok 2 - bad; echo '# why'; echo ok 3 - a '# SKIP it'")
+        assert result.output == "1..3\n# before\nnot ok 2 - bad\n# why\nok 3 - a # SKIP it\n"
+        assert runner().failures(result) == "x: bad"
+        assert runner().failures(run_in(folder, "exit 3")) == "x"
+
+
 def test_runner_ends_what_a_test_has_left_and_counts_it():
     run = runner()
     with tempfile.TemporaryDirectory() as root:
@@ -355,7 +364,8 @@ def test_runner_ends_what_a_test_has_left_and_counts_it():
             assert others.poll() is None
             assert [p.wait(10) for p in left] == [-9] * 3, left
             assert [r.failed for r in results] == [3, 0], said
-            assert "FAIL a left running: %d sleep 600" % left[0].pid in said.getvalue(), said
+            assert "FAIL a left running: %d sleep 600 (S (sleeping)" % left[0].pid \
+                in said.getvalue(), said.getvalue()
         finally:
             for p in (others, *left):
                 p.kill()
