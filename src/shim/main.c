@@ -10,7 +10,7 @@
 #ifdef __SANITIZE_ADDRESS__
 /* The search for leaks stops us by ptrace, and waits for ever where a host's SIGCONT comes just
  * then. Whatever is allocated here is allocated before the fork, for as long as we live. */
-int __lsan_is_turned_off(void);
+__attribute__((visibility("default"))) int __lsan_is_turned_off(void);
 int __lsan_is_turned_off(void)
 {
 	return 1;

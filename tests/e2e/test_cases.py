@@ -454,9 +454,10 @@ def as_another_user(tmp, processes):
     os.mkdir(os.path.join(tmp, "state"), 0o700)
     command = [os.path.join(tmp, "errand"), "mcp", "--state", os.path.join(tmp, "state")]
     if os.geteuid() == 0:
-        os.chown(os.path.join(tmp, "state"), 31234, 31234)
-        return ["env", "-C", tmp, "setpriv", "--reuid=31234", "--regid=31234", "--clear-groups",
-                "prlimit", "--nproc=%d:%d" % (processes, processes), *command]
+        user = 100000 + os.getpid()  # who has no other process
+        os.chown(os.path.join(tmp, "state"), user, user)
+        return ["env", "-C", tmp, "setpriv", "--reuid=%d" % user, "--regid=%d" % user,
+                "--clear-groups", "prlimit", "--nproc=%d:%d" % (processes, processes), *command]
     own = subprocess.run(["ps", "-L", "-o", "pid=", "-u", str(os.geteuid())], check=True,
                          stdout=subprocess.PIPE, text=True).stdout.count("\n")
     return ["prlimit", "--nproc=%d:%d" % (own + processes, own + processes), *command]

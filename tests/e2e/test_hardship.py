@@ -417,5 +417,23 @@ def test_another_user_can_neither_list_nor_read_nor_kill_nor_connect():
         assert " running " in a.text("task_list")
 
 
+# ---- signals ----
+
+def test_a_supervisor_ends_whatever_signals_come_meanwhile():
+    """A host's SIGCONT may reach it in its last steps, those of a sanitizer included."""
+    for _ in range(20):
+        shim = subprocess.Popen([ERRAND + "-shim"], env={}, stdin=subprocess.DEVNULL,
+                                stderr=subprocess.DEVNULL)
+        try:
+            def gone(shim=shim):
+                for _ in range(1000):
+                    shim.send_signal(signal.SIGCONT)
+                return shim.poll() is not None
+            wait_for(gone, 10, "the supervisor's end")
+        finally:
+            shim.kill()
+            shim.wait()
+
+
 if __name__ == "__main__":
     run_tests(globals())
