@@ -15,26 +15,26 @@ static int read_config(errand_host *h, errand_str text, errand_error **ret_err)
 {
 	/* In the order of enum unowned_access. */
 	static const char *const access[] = {"open", "operator", "none", NULL};
-	struct js *config;
+	struct settings config;
 	int64_t limit = DEFAULT_OWNER_LIMIT, keep = 0;
 	int rc = config_parse(&h->mem, text.ptr, str_length(text.ptr, text.len), &config,
 			      ret_err);
 
 	if (rc != 0)
 		return rc;
-	rc = config_count(&h->mem, config, "maxConcurrentTasksPerOwner", &limit, ret_err);
+	rc = config_count(&h->mem, &config, "maxConcurrentTasksPerOwner", &limit, ret_err);
 	if (rc == 0)
-		rc = config_count(&h->mem, config, "maxFinishedTasksPerOwner", &keep,
+		rc = config_count(&h->mem, &config, "maxFinishedTasksPerOwner", &keep,
 				  ret_err);
 	if (rc == 0)
-		rc = config_word(&h->mem, config, "unownedAccess", access,
+		rc = config_word(&h->mem, &config, "unownedAccess", access,
 				 &h->unowned_access, ret_err);
 	if (rc == 0)
-		rc = config_count(&h->mem, config, "teardownTimeoutMs", &h->teardown_ms,
+		rc = config_count(&h->mem, &config, "teardownTimeoutMs", &h->teardown_ms,
 				  ret_err);
 	h->owner_limit = limit;
 	h->keep = keep;
-	js_free(config);
+	js_free(config.tree);
 	return rc;
 }
 

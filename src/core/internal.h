@@ -35,6 +35,7 @@
 #include "errand.h"
 
 struct call;
+struct settings;
 
 /* Who is running just now; decides what may be called (EREENTER). */
 enum phase {
@@ -792,7 +793,7 @@ void put_text_block(struct buf *out, const char *text, size_t len);
 
 void notice_on_done(errand_host *h, const struct listener *l, const struct dispatch *d);
 /* completionDelivery and maxConsecutiveWakes (spec 10.6); 0: quiet. */
-int notice_config(errand_host *h, const struct js *config, int64_t *ret_max_wakes,
+int notice_config(errand_host *h, const struct settings *config, int64_t *ret_max_wakes,
 		  errand_error **ret_err);
 /* It was owed when the journal ended. */
 void notice_again(errand_host *h, const struct task *t);

@@ -47,7 +47,7 @@ static const struct limit *find(const char *name, size_t len)
 }
 
 static int take(const struct mem *m, const struct limit *l, const struct js *given,
-		struct maxima *ret, errand_error **ret_err)
+		struct js_span text, struct maxima *ret, errand_error **ret_err)
 {
 	double v = js_type(given) == JS_NUMBER ? js_number(given) : 0;
 	struct buf b;
@@ -59,11 +59,11 @@ static int take(const struct mem *m, const struct limit *l, const struct js *giv
 	buf_init_mem(&b, MAX_ERROR_TEXT, m);
 	(void)buf_addf(&b, "limits: %s: expected a whole number from %zu to %zu, got ",
 		       l->name, l->least, l->most);
-	(void)js_put_value(&b, given);
+	config_put_given(&b, given, text);
 	return error_take(ret_err, ERRAND_EREFUSED, &b);
 }
 
-static int take_all(const struct mem *m, const struct js *given, struct maxima *ret,
+static int take_all(const struct mem *m, const struct settings *given, struct maxima *ret,
 		    errand_error **ret_err)
 {
 	const struct js *value;
@@ -71,12 +71,12 @@ static int take_all(const struct mem *m, const struct js *given, struct maxima *
 	void *it = NULL;
 	size_t len;
 
-	while (js_next(given, &it, &name, &len, &value)) {
+	while (js_next(given->tree, &it, &name, &len, &value)) {
 		const struct limit *l = find(name, len);
-		int rc = l ? take(m, l, value, ret, ret_err)
-			   : error_about(ret_err, m, ERRAND_EREFUSED,
-					 "limits: there is none called \"", name, len,
-					 "\"");
+		int rc =
+			l ? take(m, l, value, js_member(given->text, l->name), ret, ret_err)
+			  : error_about(ret_err, m, ERRAND_EREFUSED,
+					"limits: there is none called \"", name, len, "\"");
 
 		if (rc != 0)
 			return rc;
@@ -94,24 +94,27 @@ static int check_json(const struct mem *m, const struct maxima *all, const char 
 			  name, wanted, wanted * times, all->json);
 }
 
-static int parse(const struct mem *m, errand_str text, struct js **ret,
+static int parse(const struct mem *m, errand_str text, struct settings *ret,
 		 errand_error **ret_err)
 {
 	struct err err = {0};
-	int rc = js_parse(text.ptr, str_length(text.ptr, text.len), ret, &err);
+	int rc;
+
+	ret->text = (struct js_span){text.ptr, str_length(text.ptr, text.len)};
+	rc = js_parse(ret->text.ptr, ret->text.len, &ret->tree, &err);
 
 	if (rc != 0 && rc != -ERR_LOSSY) /* what overflows is out of each range, too */
 		return error_make(ret_err, m, rc_of_parse(rc), "limits: %s", err.msg);
-	if (js_type(*ret) == JS_OBJECT)
+	if (js_type(ret->tree) == JS_OBJECT)
 		return 0;
-	js_free(*ret);
+	js_free(ret->tree);
 	return error_make(ret_err, m, ERRAND_EREFUSED, "limits: expected an object");
 }
 
 int maxima_read(const struct mem *m, errand_str limits_json, struct maxima *ret,
 		errand_error **ret_err)
 {
-	struct js *given;
+	struct settings given;
 	int rc;
 
 	each_limit(l) * place(ret, l) = l->usual;
@@ -120,8 +123,8 @@ int maxima_read(const struct mem *m, errand_str limits_json, struct maxima *ret,
 	rc = parse(m, limits_json, &given, ret_err);
 	if (rc != 0)
 		return rc;
-	rc = take_all(m, given, ret, ret_err);
-	js_free(given);
+	rc = take_all(m, &given, ret, ret_err);
+	js_free(given.tree);
 	if (rc == 0)
 		rc = check_json(m, ret, "resultBytes", ret->result, JSON_PER_RESULT,
 				ret_err);

@@ -51,18 +51,18 @@ static int check_order(errand_host *h, const struct wait_config *w, errand_error
 static int read_config(errand_host *h, const char *text, size_t len, struct wait_config *w,
 		       int64_t *ret_max_wakes, errand_error **ret_err)
 {
-	struct js *config;
+	struct settings config;
 	int rc = config_parse(&h->mem, text, str_length(text, len), &config, ret_err);
 
 	if (rc != 0)
 		return rc;
-	rc = config_number(&h->mem, config, "waitTimeoutMs", &w->timeout_ms, ret_err);
+	rc = config_number(&h->mem, &config, "waitTimeoutMs", &w->timeout_ms, ret_err);
 	if (rc == 0)
-		rc = config_number(&h->mem, config, "maxWaitTimeoutMs", &w->max_ms,
+		rc = config_number(&h->mem, &config, "maxWaitTimeoutMs", &w->max_ms,
 				   ret_err);
 	if (rc == 0)
-		rc = notice_config(h, config, ret_max_wakes, ret_err);
-	js_free(config);
+		rc = notice_config(h, &config, ret_max_wakes, ret_err);
+	js_free(config.tree);
 	return rc == 0 ? check_order(h, w, ret_err) : rc;
 }
 

@@ -213,7 +213,7 @@ static int refuse_fraction(errand_host *h, double v, errand_error **ret_err)
 	return error_take(ret_err, ERRAND_EREFUSED, &b);
 }
 
-int notice_config(errand_host *h, const struct js *config, int64_t *ret_max_wakes,
+int notice_config(errand_host *h, const struct settings *config, int64_t *ret_max_wakes,
 		  errand_error **ret_err)
 {
 	static const char *const ways[] = {"quiet", "wakeup", NULL};

@@ -584,7 +584,8 @@ TEST(a_configured_number_is_at_least_one)
 		     {"{\"waitTimeoutMs\":-1}", "-1"},
 		     {"{\"waitTimeoutMs\":0.5}", "0.5"},
 		     {"{\"waitTimeoutMs\":\"9\"}", "\"9\""},
-		     {"{\"waitTimeoutMs\":true}", "true"}};
+		     {"{\"waitTimeoutMs\":true}", "true"},
+		     {"{\"waitTimeoutMs\":-1e999}", "-1e999"}};
 	char want[160];
 
 	bare(NULL);

@@ -71,7 +71,7 @@ TEST(a_host_destroys_its_ud_once_also_when_it_was_refused)
 
 TEST(d9_a_configured_limit_is_a_whole_number)
 {
-	static const char *const bad[] = {"0", "-1", "1.5", "\"10\"", "1e300"};
+	static const char *const bad[] = {"0", "-1", "1.5", "\"10\"", "1e999", "1e300"};
 	char config[80], want[160];
 	errand_host *h = NULL;
 
@@ -83,7 +83,7 @@ TEST(d9_a_configured_limit_is_a_whole_number)
 			want, sizeof(want),
 			"invalid config:\n  - $.maxConcurrentTasksPerOwner expected integer "
 			">= 1 but got %s (at maxConcurrentTasksPerOwner)",
-			i == 4 ? "1e+300" : bad[i]);
+			i == 5 ? "1e+300" : bad[i]);
 		CHECK_STR(core.message, want);
 	}
 }

@@ -82,8 +82,20 @@ TEST(a_limit_is_a_whole_number)
 	CHECK(strstr(refusal("{\"tasks\":1.5}", ERRAND_EREFUSED), "got 1.5"));
 	CHECK(strstr(refusal("{\"tasks\":null}", ERRAND_EREFUSED), "got null"));
 	CHECK(strstr(refusal("{\"tasks\":\"7\"}", ERRAND_EREFUSED), "got \"7\""));
-	CHECK(strstr(refusal("{\"tasks\":1e999}", ERRAND_EREFUSED),
-		     "limits: tasks: expected"));
+	CHECK(strstr(refusal("{\"tasks\":-0}", ERRAND_EREFUSED), "got 0"));
+}
+
+TEST(a_number_that_no_double_holds_is_shown_as_it_was_written)
+{
+	CHECK_STR(refusal("{\"tasks\": 1e999 }", ERRAND_EREFUSED),
+		  "limits: tasks: expected a whole number from 1 to 1000000000, got 1e999");
+	CHECK(strstr(refusal("{\"argsBytes\":[1, -1e400],\"tasks\":1}", ERRAND_EREFUSED),
+		     "got [1, -1e400]"));
+	CHECK(strstr(
+		refusal("{\"argsBytes\":1e999,\"tasks\":0}", ERRAND_EREFUSED),
+		"argsBytes: expected a whole number from 1024 to 67108864, got 1e999"));
+	CHECK(strstr(refusal("{\"tasks\":0,\"argsBytes\":1e999}", ERRAND_EREFUSED),
+		     "got 0"));
 }
 
 TEST(a_limit_there_is_not_is_a_mistake)

@@ -447,8 +447,11 @@ TEST(a_budget_is_a_whole_number_of_turns)
 		mount_error("{\"maxConsecutiveWakes\":0}"),
 		"invalid config:\n  - $.maxConsecutiveWakes expected number >= 1 but got 0 "
 		"(at maxConsecutiveWakes)");
-	CHECK(strstr(mount_error("{\"maxConsecutiveWakes\":1e999}"),
-		     "maxConsecutiveWakes"));
+	CHECK_STR(mount_error("{\"maxConsecutiveWakes\":1e999}"),
+		  "invalid config:\n  - $.maxConsecutiveWakes expected number >= 1 but got "
+		  "1e999 (at maxConsecutiveWakes)");
+	CHECK_STR(mount_error("1e999"),
+		  "invalid config:\n  - $ expected object but got 1e999");
 }
 
 TEST(a_delivery_is_quiet_or_wakeup)
