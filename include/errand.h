@@ -419,7 +419,7 @@ enum {
  * {"role":"user","content":[...],"source":{...},"id":..?}; an id is made if there is none.
  * *ret_id (may be NULL) is yours. EREFUSED: `message "<id>" is already pending` in one of the
  * two lists, or claimed (spec 7.4). ESTATE: the agent is being disposed. ELIMIT: over
- * argsBytes. EARG: no content, no such list.
+ * argsBytes. EARG: no content, an id that is no string, no such list.
  */
 ERRAND_FN errand_insert(errand_host *h, errand_agent a, int target,
 			const char *message_json, size_t len, errand_text **ret_id,

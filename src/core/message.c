@@ -105,6 +105,21 @@ static int take_id(errand_host *h, const struct agent *a, const struct js *id,
 	return text ? str_in(&h->mem, text, len, SIZE_MAX, &m->id) : 0;
 }
 
+static int check_members(const errand_host *h, const struct js *j, errand_error **ret_err)
+{
+	const struct js *id = js_get(j, "id");
+	struct buf b;
+
+	if (js_type(js_get(j, "content")) != JS_ARRAY)
+		return error_make(ret_err, &h->mem, ERRAND_EARG, "a message needs content");
+	if (js_type(id) == JS_NONE || js_type(id) == JS_STRING)
+		return 0;
+	buf_init_mem(&b, MAX_ERROR_TEXT, &h->mem);
+	(void)buf_adds(&b, "a message's id is a string, or not given; got ");
+	(void)js_put_value(&b, id);
+	return error_take(ret_err, ERRAND_EARG, &b);
+}
+
 static void read_notice(const errand_host *h, const struct agent *a, struct message *m,
 			const struct js *j)
 {
@@ -124,10 +139,10 @@ static int build_message(errand_host *h, const struct agent *a, const struct js 
 			 errand_error **ret_err)
 {
 	struct message *m;
-	int rc;
+	int rc = check_members(h, j, ret_err);
 
-	if (js_type(js_get(j, "content")) != JS_ARRAY)
-		return error_make(ret_err, &h->mem, ERRAND_EARG, "a message needs content");
+	if (rc != 0)
+		return rc;
 	m = mem_new(&h->mem, sizeof(*m));
 	rc = take_id(h, a, js_get(j, "id"), m);
 	message_named(m);

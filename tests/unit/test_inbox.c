@@ -118,6 +118,42 @@ TEST(what_is_no_message_is_refused)
 	CHECK_STR(pending(), "");
 }
 
+TEST(an_id_that_is_no_string_is_refused)
+{
+	static const struct {
+		const char *id, *shown;
+	} cases[] = {{"7", "7"}, {"null", "null"}, {"[\"a\"]", "[\"a\"]"}};
+	char json[64], want[80];
+	errand_error *e = NULL;
+
+	fresh();
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		(void)snprintf(json, sizeof(json), "{\"content\":[],\"id\":%s}",
+			       cases[i].id);
+		CHECK_INT(errand_insert(core.host, core.alice, ERRAND_NEXT_STEP, json,
+					ERRAND_NUL, NULL, &e),
+			  ERRAND_EARG);
+		(void)snprintf(want, sizeof(want),
+			       "a message's id is a string, or not given; got %s",
+			       cases[i].shown);
+		CHECK_STR(message(e), want);
+	}
+	CHECK_STR(pending(), "");
+}
+
+TEST(half_a_pair_in_a_message_is_replaced)
+{
+	fresh();
+	CHECK_INT(errand_insert(core.host, core.alice, ERRAND_NEXT_STEP,
+				"{\"id\":\"\\udc00\",\"content\":[\"\\ud800\"],"
+				"\"source\":{\"k\":\"\\ud83d\\ude00\\ud83d\"}}",
+				ERRAND_NUL, NULL, NULL),
+		  0);
+	CHECK_STR(inbox(core.alice),
+		  "[{\"target\":\"next-step\",\"id\":\"\xef\xbf\xbd\",\"content\":"
+		  "[\"\\ufffd\"],\"source\":{\"k\":\"\\ud83d\\ude00\\ufffd\"}}]");
+}
+
 TEST(a_number_that_no_double_holds_is_named)
 {
 	errand_error *e = NULL;
