@@ -24,7 +24,8 @@
  *             (scope), never (signal).
  *  Strings in UTF-8, (pointer, length); length ERRAND_NUL means NUL-terminated; a NULL
  *             pointer means absent, which is not the same as empty. Always copied. Ill-formed
- *             UTF-8 is replaced by U+FFFD, except in JSON text, where it is an error.
+ *             UTF-8 is replaced by U+FFFD, except in JSON text, where it is an error; there
+ *             an escape of half a surrogate pair is replaced.
  *  Text out   errand_text objects, yours to free. Pointers handed to a callback are borrowed
  *             until it returns.
  *  Structs    Zero them, set .size = sizeof, pass by pointer; copied before the call returns.

@@ -93,8 +93,8 @@ static int take_strings(errand_host *h, struct call *c, const struct errand_call
 		c->args = str_dup(&h->mem, "{}", 2);
 		return 0;
 	}
-	/* As it is: what is ill-formed there is no JSON. */
-	rc = str_raw(&h->mem, o->args.ptr, o->args.len, h->max.args, &c->args);
+	/* What is ill-formed UTF-8 there is no JSON. */
+	rc = str_json(&h->mem, o->args.ptr, o->args.len, h->max.args, &c->args);
 	if (rc == ERRAND_ELIMIT)
 		return error_make(ret_err, &h->mem, rc, "args are over %zu bytes",
 				  h->max.args);

@@ -293,7 +293,7 @@ int errand_answer(errand_host *h, errand_frame id, const char *json, size_t len)
 		return 0;
 	}
 	buf_init_try(&copy, h->max.json, &h->mem);
-	rc = rc_of_base(buf_add(&copy, json, str_length(json, len)));
+	rc = rc_of_base(put_json(&copy, json, str_length(json, len)));
 	if (rc != 0) {
 		buf_release(&copy);
 		return rc;

@@ -280,7 +280,7 @@ int errand_post_answer(errand_mailbox *m, errand_frame f, const char *json, size
 	if (!m || !json)
 		return ERRAND_EARG;
 	l = letter_new(m, f);
-	rc = str_raw(&m->mem, json, len, m->max.json, &l->first);
+	rc = str_json(&m->mem, json, len, m->max.json, &l->first);
 	if (rc == 0)
 		return errand_post(m, answer, l, letter_free);
 	letter_free(l);

@@ -84,7 +84,7 @@ static int take_members(errand_host *h, struct message *m, struct js_span text)
 		if (!member.ptr)
 			continue;
 		(void)js_put_key(&b, keys[i]);
-		(void)buf_add(&b, member.ptr, member.len);
+		(void)put_json(&b, member.ptr, member.len);
 	}
 	if (buf_addc(&b, '}') != 0) {
 		buf_release(&b);

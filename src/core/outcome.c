@@ -225,6 +225,7 @@ int run_maker(errand_host *h, errand_make_fn make, void *ud, errand_str in, stru
 	}
 	if (rc == 0) {
 		errand_error_free(e);
+		clean_json(&sink.buf);
 		*ret = sink.buf;
 		return 0;
 	}

@@ -80,11 +80,11 @@ static void block(errand_host *h, struct call *c, const struct js *j, struct js_
 void post_apply(errand_host *h, struct call *c)
 {
 	struct js_span text = {c->answer.ptr, c->answer.len};
-	struct js *j = NULL;
+	struct js *j;
 
 	if (is_default_answer(c, DEFAULT_POST))
 		return;
-	(void)!parse_here(&h->mem, h->max.nesting + 1, text.ptr, text.len, &j);
+	j = outcome_parse(h, c, true);
 	if (js_string_is(js_get(j, "kind"), "accept"))
 		accept(h, c, j, text);
 	else if (js_string_is(js_get(j, "kind"), "block"))

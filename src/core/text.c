@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "base/limits.h"
+#include "base/surrogate.h"
 #include "base/utf8.h"
 
 struct errand_text {
@@ -36,7 +37,8 @@ static int clean_copy(const struct mem *m, const char *ptr, size_t len, struct s
 	return 0;
 }
 
-int str_raw(const struct mem *m, const char *ptr, size_t len, size_t max, struct str *ret)
+static int str_raw(const struct mem *m, const char *ptr, size_t len, size_t max,
+		   struct str *ret)
 {
 	struct str s = {NULL, 0};
 
@@ -63,6 +65,31 @@ int str_in(const struct mem *m, const char *ptr, size_t len, size_t max, struct 
 	if (ptr && n <= max && !utf8_valid(ptr, n))
 		return clean_copy(m, ptr, n, ret);
 	return str_raw(m, ptr, n, max, ret);
+}
+
+int str_json(const struct mem *m, const char *ptr, size_t len, size_t max, struct str *ret)
+{
+	int rc = str_raw(m, ptr, len, max, ret);
+
+	if (rc == 0 && ret->ptr)
+		(void)surrogate_replace_halves(ret->ptr, ret->len);
+	return rc;
+}
+
+int put_json(struct buf *out, const char *text, size_t len)
+{
+	size_t before = out->len;
+	int rc = buf_add(out, text, len);
+
+	if (rc == 0 && len > 0)
+		(void)surrogate_replace_halves(out->data + before, len);
+	return rc;
+}
+
+void clean_json(struct buf *b)
+{
+	if (b->len > 0)
+		(void)surrogate_replace_halves(b->data, b->len);
 }
 
 void str_free(const struct mem *m, struct str *s)

@@ -26,8 +26,12 @@ struct errand_sink {
 
 /* Copy with ill-formed parts replaced. ELIMIT over @max bytes, ENOMEM. Absent stays absent. */
 int str_in(const struct mem *m, const char *ptr, size_t len, size_t max, struct str *ret);
-/* The same as it is: JSON, of which nothing may be replaced. */
-int str_raw(const struct mem *m, const char *ptr, size_t len, size_t max, struct str *ret);
+/* The same of JSON, which stays as it is; only half a surrogate pair, of which strict readers
+ * make no string, becomes U+FFFD. */
+int str_json(const struct mem *m, const char *ptr, size_t len, size_t max, struct str *ret);
+/* So does what is appended here, or stands in @b already. */
+int put_json(struct buf *out, const char *text, size_t len);
+void clean_json(struct buf *b);
 struct str str_dup(const struct mem *m, const char *ptr, size_t len);
 void str_free(const struct mem *m, struct str *s); /* leaves it absent */
 struct str str_take(struct str *s);

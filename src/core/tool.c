@@ -67,7 +67,7 @@ static int take_schema(errand_host *h, const char *what, errand_str text, struct
 {
 	struct err err = {0};
 	const char *trouble;
-	int rc = str_raw(&h->mem, text.ptr, text.len, h->max.definition, copy);
+	int rc = str_json(&h->mem, text.ptr, text.len, h->max.definition, copy);
 
 	if (rc != 0)
 		return error_of_text(ret_err, &h->mem, rc, what, h->max.definition);

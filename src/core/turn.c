@@ -63,7 +63,7 @@ static int log_turn(errand_host *h, struct agent *a, const char *type, uint64_t 
 	(void)buf_addf(&event, "\"turn\":%llu", (unsigned long long)turn);
 	if (reason) {
 		(void)js_put_key(&event, "reason");
-		(void)buf_add(&event, reason->ptr, reason->len);
+		(void)put_json(&event, reason->ptr, reason->len);
 	}
 	return log_end(h, a, &event, ret_err);
 }
@@ -123,10 +123,10 @@ static int append(errand_host *h, struct agent *a, struct js_span type, struct j
 	(void)buf_adds(&event, "{\"seq\":");
 	(void)js_put_int(&event, (int64_t)a->log_seq);
 	(void)js_put_key(&event, "type");
-	(void)buf_add(&event, type.ptr, type.len);
+	(void)put_json(&event, type.ptr, type.len);
 	if (data.ptr) {
 		(void)js_put_key(&event, "data");
-		(void)buf_add(&event, data.ptr, data.len);
+		(void)put_json(&event, data.ptr, data.len);
 	}
 	(void)buf_addc(&event, '}');
 	return log_append(h, a, &event, ret_err);

@@ -3,11 +3,11 @@
  * Arguments of the three tools, and messages for the inbox: any bytes give one result that
  * is JSON, and the task is still there afterwards.
  */
-#include <assert.h>
 #include <stdint.h>
 
 #include "base/json.h"
 #include "errand.h"
+#include "strict.h"
 
 static errand_str str(const char *s)
 {
@@ -56,6 +56,7 @@ static int on_result(void *ud, errand_host *h, errand_call c, errand_lease l,
 	(void)h;
 	(void)c;
 	(void)l;
+	assert_strict(result_json, len);
 	assert(js_parse(result_json, len, &j, NULL) == 0);
 	assert(js_type(js_get(j, "content")) == JS_ARRAY);
 	js_free(j);
@@ -101,6 +102,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 					.on_result = on_result};
 	errand_text *t = NULL;
 	errand_host *h = host_new(&o.agent);
+	const char *json;
+	size_t len;
 	int rc;
 
 	results = 0;
@@ -112,6 +115,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	rc = errand_insert(h, o.agent, ERRAND_NEXT_STEP, (const char *)data, size, NULL,
 			   NULL);
 	assert(rc <= 0);
+	rc = errand_inbox(h, o.agent, &t, NULL);
+	assert(rc == 0);
+	json = errand_text_data(t, &len);
+	assert_strict(json, len);
+	errand_text_free(t);
 	for (int64_t now = 0; results < 3; now += 1000000)
 		while (errand_run(h, now, now, 0) > 0)
 			;

@@ -197,6 +197,27 @@ TEST(an_answer_that_is_no_json_is_an_error)
 	CHECK_STR(result_code(), "ToolOutputError/INVALID_TOOL_OUTPUT");
 }
 
+TEST(half_a_pair_is_replaced_in_what_the_body_says_and_is_told)
+{
+	fresh_tool();
+	tool.answer = "{\"s\":\"a\\ud800\",\"\\udc00\":\"\\ud83d\\ude00\"}";
+	(void)call(core.alice, "echo", "{\"x\":\"\\udfff\"}");
+	CHECK_STR(tool.args, "{\"x\":\"\\ufffd\"}");
+	CHECK(strstr(core.result, "\"value\":{\"s\":\"a\\ufffd\",\"\\ufffd\":"
+				  "\"\\ud83d\\ude00\"}"));
+}
+
+TEST(half_a_pair_is_replaced_in_what_is_made_of_a_value)
+{
+	fresh_full_tool();
+	tool.render_answer = "[{\"type\":\"text\",\"text\":\"\\ud800\"}]";
+	CHECK_STR(call(core.alice, "echo", "{}"), "\xef\xbf\xbd");
+	CHECK(strstr(core.result, "\\ufffd"));
+	tool.finalize_answer = "{\"content\":[\"\\udbff\"]}";
+	(void)call(core.alice, "echo", "{}");
+	CHECK(strstr(core.result, "\"content\":[\"\\ufffd\"]"));
+}
+
 TEST(a_renderer_makes_the_content)
 {
 	fresh_full_tool();

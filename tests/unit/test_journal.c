@@ -474,7 +474,8 @@ static void insert(const char *json)
 
 TEST(a_message_comes_back_as_it_was_written)
 {
-	static const char odd[] = "[12345678901234567890, -0,1.50,\"\\u007f\",\"\\ud800\"]";
+	static const char odd[] =
+		"[12345678901234567890, -0,1.50,\"\\u007f\",\"\\ud83d\\ude00\"]";
 	char json[200];
 
 	fresh_journal();

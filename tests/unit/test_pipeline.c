@@ -305,7 +305,8 @@ TEST(post_execute_may_block)
 
 TEST(post_execute_that_throws_or_makes_no_sense_fails_the_call)
 {
-	static const char *const bad[] = {"{}", "nonsense", "{\"kind\":\"allow\"}"};
+	static const char *const bad[] = {"{}", "nonsense", "{\"kind\":\"allow\"}",
+					  "{\"kind\":\"accept\",\"content\":[1e999]}"};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		after(bad[i]);

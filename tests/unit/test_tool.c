@@ -113,6 +113,18 @@ TEST(a_tool_is_shown_with_its_schemas)
 		  "\"string\"}},\"required\":[\"s\"]},\"exclusive\":false}]");
 }
 
+TEST(half_a_pair_in_a_schema_is_replaced_where_it_is_shown)
+{
+	errand_text *t = NULL;
+	struct errand_tool o = echo();
+
+	bare(NULL);
+	o.params_schema = str("{\"type\":\"object\",\"title\":\"\\ud800\"}");
+	CHECK_INT(add(&o), 0);
+	CHECK_INT(errand_tools(core.host, 0, 0, &t, NULL), 0);
+	CHECK(strstr(text_of(t), "\"title\":\"\\ufffd\""));
+}
+
 TEST(a_name_is_taken_as_it_is_kept)
 {
 	struct errand_tool t = echo();
