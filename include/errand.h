@@ -431,7 +431,7 @@ ERRAND_FN errand_discard(errand_host *h, errand_agent a, const char *message_id,
 /*
  * [main] The user has stopped the agent (spec 7.9): discard both lists, unless @keep_inbox.
  * Calls that are under way are yours to abort, a turn yours to close. Messages on a lease
- * stay there.
+ * stay there. ECALLBACK: next-step may be empty already; what the log refused is still there.
  */
 ERRAND_FN errand_agent_cancel(errand_host *h, errand_agent a, int keep_inbox,
 			      errand_error **ret_err);
@@ -462,6 +462,7 @@ enum {
  * errand_inbox() shows, without "target", in the order in which the model is to see it. Returned, they go back
  * to the front of their lists, in order, and are logged as inserted there (D7). @turn is only
  * told to observers. Nothing pending: *ret_lease is 0 and the text "[]". EARG: no such @what.
+ * ECALLBACK: what the log had taken by then has come back, as from a lease.
  */
 ERRAND_FN errand_claim(errand_host *h, errand_agent a, int what, uint64_t turn,
 		       errand_lease *ret_lease, errand_text **ret_messages_json,
@@ -475,6 +476,9 @@ ERRAND_FN errand_claim(errand_host *h, errand_agent a, int what, uint64_t turn,
  *                     step_reject -> model, tool calls -> step_end } ... -> turn_close
  * Between claim and begin the messages are on a lease: rejected, they go back (D7). Each fails
  * with ESTATE out of this order, with ECALLBACK if the log refuses: nothing has happened then.
+ * What the log had taken of a step before it refused stays there, and is not said twice: the
+ * next errand_step_begin() goes on behind it; if the step is rejected, or the turn closed, its
+ * step/end comes first.
  */
 enum {
 	ERRAND_IDLE = 0,    /* no turn is open: a notice may wake the agent */

@@ -200,6 +200,7 @@ static void split_run(struct list *run, struct list *messages, const struct inbo
 		if (m->target != first->target || !is_place(box, at, m->seq))
 			break;
 		m->is_claimed = false;
+		m->is_logged = false;
 		m->was_returned = true;
 		list_del(node);
 		list_add(run, node);

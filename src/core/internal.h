@@ -227,6 +227,7 @@ struct agent {
 	uint64_t log_seq;      /* of the next event of the session's log */
 	enum turn_phase phase;
 	uint64_t turn, step; /* the newest */
+	bool is_begun; /* the log has the next one's start, and refused what follows */
 	struct event waking; /* queued while a turn is asked for */
 	int64_t wakes;       /* since a user's message was delivered */
 	bool is_paid;        /* the next one is among them */
@@ -247,6 +248,7 @@ struct message {
 	uint64_t seq;      /* order of arrival */
 	bool is_claimed;   /* on a lease, not in the inbox */
 	bool was_returned; /* by a lease, to the front */
+	bool is_logged;    /* as taken by the step that is about to begin */
 	bool is_user;      /* written by a user: refills the budget of wakes */
 	bool is_notice;
 	errand_task task; /* of a notice */

@@ -197,6 +197,15 @@ static int find_step(errand_host *h, errand_agent agent, errand_lease lease,
 	return find_claim(h, *ret, lease, ret_lease, ret_err);
 }
 
+static int log_begin_of_step(errand_host *h, struct agent *a, errand_error **ret_err)
+{
+	int rc = a->is_begun ? 0 : log_step(h, a, "step/start", a->step + 1, NULL, ret_err);
+
+	if (rc == 0)
+		a->is_begun = true;
+	return rc;
+}
+
 static int log_messages(errand_host *h, struct agent *a, const struct lease *l,
 			errand_error **ret_err)
 {
@@ -204,16 +213,31 @@ static int log_messages(errand_host *h, struct agent *a, const struct lease *l,
 	{
 		const struct hold *hd = list_entry(node, struct hold, in_lease);
 
-		list_each(m, &hd->messages)
+		list_each(at, &hd->messages)
 		{
-			int rc = log_step(h, a, "user/message", a->step + 1,
-					  list_entry(m, struct message, node), ret_err);
+			struct message *m = list_entry(at, struct message, node);
+			int rc = m->is_logged ? 0
+					      : log_step(h, a, "user/message", a->step + 1,
+							 m, ret_err);
 
 			if (rc != 0)
 				return rc;
+			m->is_logged = true;
 		}
 	}
 	return 0;
+}
+
+/* What the log took cannot be undone: a step that did not come to be ends there, and counts. */
+static int end_what_is_begun(errand_host *h, struct agent *a, errand_error **ret_err)
+{
+	int rc = a->is_begun ? log_step(h, a, "step/end", a->step + 1, NULL, ret_err) : 0;
+
+	if (rc == 0 && a->is_begun) {
+		a->step++;
+		a->is_begun = false;
+	}
+	return rc;
 }
 
 int errand_step_begin(errand_host *h, errand_agent agent, errand_lease lease,
@@ -224,12 +248,13 @@ int errand_step_begin(errand_host *h, errand_agent agent, errand_lease lease,
 	int rc = find_step(h, agent, lease, &a, &l, ret_err);
 
 	if (rc == 0)
-		rc = log_step(h, a, "step/start", a->step + 1, NULL, ret_err);
+		rc = log_begin_of_step(h, a, ret_err);
 	if (rc == 0 && l)
 		rc = log_messages(h, a, l, ret_err);
 	if (rc != 0)
 		return rc;
 	a->step++;
+	a->is_begun = false;
 	a->phase = TURN_STEP;
 	if (l)
 		lease_commit(h, l);
@@ -243,6 +268,8 @@ int errand_step_reject(errand_host *h, errand_agent agent, errand_lease lease,
 	struct lease *l;
 	int rc = find_step(h, agent, lease, &a, &l, ret_err);
 
+	if (rc == 0)
+		rc = end_what_is_begun(h, a, ret_err);
 	if (rc == 0 && l)
 		lease_return(h, l);
 	return rc;
@@ -304,7 +331,9 @@ static int close_turn(errand_host *h, struct agent *a, const struct js *reason,
 		return error_make(ret_err, &h->mem, ERRAND_EARG, "a reason has a kind");
 	if (js_string_is(kind, "completed") && inbox_of(a, ERRAND_NEXT_STEP)->count > 0)
 		return not_now(h, ret_err, "next-step holds something: run another step");
-	rc = log_turn(h, a, "turn/end", a->turn, text, ret_err);
+	rc = end_what_is_begun(h, a, ret_err);
+	if (rc == 0)
+		rc = log_turn(h, a, "turn/end", a->turn, text, ret_err);
 	if (rc != 0)
 		return rc;
 	a->phase = TURN_NONE;

@@ -230,6 +230,89 @@ TEST(what_the_log_refuses_has_not_happened)
 	CHECK_INT(turn_state(), ERRAND_IDLE);
 }
 
+/* A step that the log stops behind its start and its first message. */
+static void half_a_step(void)
+{
+	fresh_session();
+	say(ERRAND_NEXT_STEP, "a");
+	say(ERRAND_NEXT_TURN, "p");
+	turn_open();
+	(void)claim(ERRAND_CLAIM_TURN);
+	(void)events();
+	session.refusal = "disk full";
+	session.refuse_after = 2;
+	CHECK_INT(begin(core.lease), ERRAND_ECALLBACK);
+	CHECK_STR(events(), "step/start 1.1;user/message a;");
+	CHECK_INT(errand_step_end(core.host, core.alice, NULL, NULL), ERRAND_ESTATE);
+	session.refusal = NULL;
+}
+
+TEST(a_step_that_the_log_stopped_in_the_middle_goes_on_behind_it)
+{
+	half_a_step();
+	CHECK_INT(begin(core.lease), 0);
+	CHECK_INT(step_end(), 0);
+	CHECK_STR(events(), "user/message p;step/end 1.1;");
+	step_begin(ERRAND_CLAIM_STEP);
+	CHECK_STR(events(), "step/start 1.2;");
+}
+
+TEST(a_step_that_the_log_stopped_in_the_middle_may_be_rejected)
+{
+	half_a_step();
+	session.refusal = "disk full";
+	session.refuse_after = 0;
+	CHECK_INT(errand_step_reject(core.host, core.alice, core.lease, NULL),
+		  ERRAND_ECALLBACK);
+	CHECK_STR(pending(), "");
+	session.refusal = NULL;
+	CHECK_INT(errand_step_reject(core.host, core.alice, core.lease, NULL), 0);
+	CHECK_STR(events(), "step/end 1.1;next-step@0+a;next-turn@0+p;");
+	step_begin(ERRAND_CLAIM_TURN);
+	CHECK_STR(events(), "next-step@0-1;next-turn@0-1;step/start 1.2;user/message a;"
+			    "user/message p;");
+}
+
+TEST(a_turn_that_closes_ends_the_step_that_the_log_stopped_in_the_middle)
+{
+	half_a_step();
+	CHECK_INT(errand_lease_return(core.host, core.lease), 0);
+	CHECK_INT(try_close("aborted"), 0);
+	CHECK_STR(events(), "next-step@0+a;next-turn@0+p;step/end 1.1;turn/end 1 aborted;");
+	turn_open();
+	step_begin(ERRAND_CLAIM_STEP);
+	CHECK_STR(events(), "turn/start 2;next-step@0-1;step/start 2.1;user/message a;");
+}
+
+TEST(a_claim_that_the_log_stopped_in_the_middle_comes_back)
+{
+	errand_text *t = NULL;
+
+	fresh_session();
+	say(ERRAND_NEXT_STEP, "a");
+	say(ERRAND_NEXT_TURN, "p");
+	session.refusal = "disk full";
+	session.refuse_after = 1;
+	CHECK_INT(errand_claim(core.host, core.alice, ERRAND_CLAIM_TURN, 0, &core.lease, &t,
+			       NULL),
+		  ERRAND_ECALLBACK);
+	session.refusal = NULL;
+	CHECK_STR(pending(), "a,p");
+	CHECK_STR(claim(ERRAND_CLAIM_TURN), "a,p");
+}
+
+TEST(half_a_pair_in_an_event_or_a_reason_is_replaced)
+{
+	in_a_turn();
+	CHECK_INT(append("{\"type\":\"x\\ud800\",\"data\":[\"\\udfff\"]}"), 0);
+	CHECK(strstr(log_json(), "\"type\":\"x\\ufffd\",\"data\":[\"\\ufffd\"]"));
+	CHECK_INT(errand_turn_close(core.host, core.alice,
+				    "{\"kind\":\"aborted\",\"why\":\"\\ud83d\"}",
+				    ERRAND_NUL, NULL),
+		  0);
+	CHECK(strstr(log_json(), "\"why\":\"\\ufffd\""));
+}
+
 TEST(a_reason_has_a_kind)
 {
 	in_a_turn();
