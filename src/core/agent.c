@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* agent.c - agents and their sessions (spec 2). */
 #include "core/abi.h"
-#include "core/internal.h"
+#include "core/agent.h"
+#include "core/call.h"
+#include "core/host.h"
+#include "core/inbox.h"
+#include "core/journal.h"
+#include "core/lease.h"
+#include "core/scope.h"
 
 /* ---- sessions ---- */
 

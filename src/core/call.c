@@ -16,9 +16,15 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/json.h"
+#include "base/limits.h"
+#include "core/call.h"
 #include "core/decide.h"
-#include "core/internal.h"
+#include "core/host.h"
+#include "core/outcome.h"
 #include "core/schema.h"
+#include "core/signal.h"
+#include "core/tool.h"
 
 #define NOT_DISPATCHED "tool call aborted before dispatch"
 

@@ -2,8 +2,15 @@
 /* call_api.c - calls as others see them: begun, aborted, their frames answered, freed. */
 #include <string.h>
 
+#include "base/json.h"
 #include "core/abi.h"
-#include "core/internal.h"
+#include "core/agent.h"
+#include "core/call.h"
+#include "core/host.h"
+#include "core/lease.h"
+#include "core/outcome.h"
+#include "core/signal.h"
+#include "core/tool.h"
 
 /* ---- life ---- */
 

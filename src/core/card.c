@@ -3,7 +3,13 @@
 
 #include <string.h>
 
+#include "base/json.h"
+#include "base/limits.h"
+#include "core/agent.h"
+#include "core/host.h"
+#include "core/outcome.h"
 #include "core/schema.h"
+#include "core/tool.h"
 
 /* ---- the cards of the three tools ---- */
 

@@ -5,7 +5,14 @@
  * What is taken is logged as one splice for each run of neighbours; what comes back goes to
  * the front of its list and is logged as inserted there.
  */
-#include "core/internal.h"
+#include "base/json.h"
+#include "core/agent.h"
+#include "core/host.h"
+#include "core/inbox.h"
+#include "core/journal.h"
+#include "core/lease.h"
+#include "core/log.h"
+#include "core/task.h"
 
 struct claim {
 	struct agent *agent;

@@ -4,9 +4,14 @@
 
 #include <string.h>
 
+#include "base/json.h"
+#include "base/limits.h"
+#include "core/call.h"
 #include "core/card.h"
-#include "core/internal.h"
+#include "core/host.h"
+#include "core/lease.h"
 #include "core/render.h"
+#include "core/task.h"
 
 static const char *task_id_of(const struct call *c, size_t *ret_len)
 {

@@ -2,7 +2,7 @@
 /* controller.h - the three tools as a table; mount.c registers them. */
 #pragma once
 
-#include "core/internal.h"
+#include "core/call.h"
 
 /* How long task_output may wait (spec 10). The ud of that tool. */
 struct wait_config {

@@ -5,6 +5,11 @@
 
 #include "core/decide.h"
 
+#include "base/json.h"
+#include "base/limits.h"
+#include "core/call.h"
+#include "core/host.h"
+
 bool is_default_answer(const struct call *c, const char *text)
 {
 	return c->answer.ptr && strcmp(c->answer.ptr, text) == 0;

@@ -2,7 +2,7 @@
 /* decide.h - what the answers of pre-execute, approval, guards and post-execute mean. */
 #pragma once
 
-#include "core/internal.h"
+#include "core/call.h"
 
 /* What the end of a chain answers. */
 #define DEFAULT_PRE "{\"kind\":\"allow\"}"

@@ -6,7 +6,12 @@
  * becomes of the chain. It knows them by id: one that is removed meanwhile is skipped. One
  * that is removed while it runs goes when it returns.
  */
-#include "core/internal.h"
+#include "base/limits.h"
+#include "core/agent.h"
+#include "core/host.h"
+#include "core/reg.h"
+#include "core/scope.h"
+#include "core/task.h"
 
 /* ---- registrations ---- */
 

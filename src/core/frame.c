@@ -14,8 +14,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
+#include "base/limits.h"
+#include "core/call.h"
 #include "core/decide.h"
-#include "core/internal.h"
+#include "core/host.h"
+#include "core/lease.h"
+#include "core/outcome.h"
+#include "core/policy.h"
+#include "core/scope.h"
 
 /* ---- who takes part ---- */
 

@@ -2,9 +2,19 @@
 /* host.c - the host: made, run, asked for its next deadline, freed. */
 #include <string.h>
 
+#include "base/json.h"
+#include "base/limits.h"
 #include "core/abi.h"
+#include "core/agent.h"
+#include "core/call.h"
 #include "core/config.h"
-#include "core/internal.h"
+#include "core/host.h"
+#include "core/lease.h"
+#include "core/mailbox.h"
+#include "core/reg.h"
+#include "core/scope.h"
+#include "core/signal.h"
+#include "core/task.h"
 
 #define DEFAULT_OWNER_LIMIT 10
 #define DEFAULT_BUDGET 1000

@@ -6,7 +6,13 @@
  * that what is given back never meets a twin. Every change is logged, then applied, then
  * announced (spec 7.2).
  */
-#include "core/internal.h"
+#include "base/json.h"
+#include "core/agent.h"
+#include "core/host.h"
+#include "core/inbox.h"
+#include "core/journal.h"
+#include "core/log.h"
+#include "core/reg.h"
 
 /* ---- announcements ---- */
 

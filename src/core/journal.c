@@ -5,7 +5,13 @@
  * A fact says how things are, not what was done: the last one about a thing is all that there
  * is to know about it. Leases are no facts: what is on one is undelivered until it is committed.
  */
-#include "core/internal.h"
+#include "base/json.h"
+#include "core/agent.h"
+#include "core/host.h"
+#include "core/inbox.h"
+#include "core/journal.h"
+#include "core/log.h"
+#include "core/task.h"
 
 static void begin(errand_host *h, struct buf *b, const char *fact)
 {

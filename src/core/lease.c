@@ -6,7 +6,13 @@
  * that it can be taken away when that goes; a lease whose holds are all gone has nothing
  * left to commit or to return.
  */
-#include "core/internal.h"
+#include "core/agent.h"
+#include "core/host.h"
+#include "core/inbox.h"
+#include "core/journal.h"
+#include "core/lease.h"
+#include "core/notice.h"
+#include "core/task.h"
 
 struct lease *lease_new(errand_host *h)
 {

@@ -6,7 +6,12 @@
  * agent without a log changes without being asked.
  */
 #include "base/err.h"
-#include "core/internal.h"
+#include "base/json.h"
+#include "base/limits.h"
+#include "core/agent.h"
+#include "core/host.h"
+#include "core/inbox.h"
+#include "core/log.h"
 
 const char *target_word(int target)
 {

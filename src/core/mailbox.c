@@ -7,7 +7,8 @@
  * in their order. The one other word that threads share says that wake() was called.
  */
 #include "base/utf8.h"
-#include "core/internal.h"
+#include "core/host.h"
+#include "core/mailbox.h"
 
 struct post {
 	struct event ev;

@@ -4,8 +4,13 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/json.h"
+#include "base/limits.h"
 #include "base/utf8.h"
-#include "core/internal.h"
+#include "core/agent.h"
+#include "core/host.h"
+#include "core/inbox.h"
+#include "core/task.h"
 
 #define MAX_MESSAGE_ID 256
 

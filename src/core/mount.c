@@ -1,8 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* mount.c - the controller in a layer: section, tools, start gate, notices (spec 3, 8, 10). */
+#include "base/json.h"
+#include "base/limits.h"
+#include "core/call.h"
 #include "core/config.h"
 #include "core/controller.h"
-#include "core/internal.h"
+#include "core/host.h"
+#include "core/notice.h"
+#include "core/policy.h"
+#include "core/reg.h"
+#include "core/scope.h"
+#include "core/section.h"
+#include "core/task.h"
+#include "core/tool.h"
 
 #define SECTION_ORDER 106
 #define DEFAULT_TIMEOUT_MS 30000

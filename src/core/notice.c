@@ -11,9 +11,17 @@
 
 #include <string.h>
 
+#include "base/json.h"
+#include "base/limits.h"
 #include "base/utf8.h"
+#include "core/agent.h"
 #include "core/config.h"
-#include "core/internal.h"
+#include "core/host.h"
+#include "core/inbox.h"
+#include "core/journal.h"
+#include "core/oneline.h"
+#include "core/reg.h"
+#include "core/task.h"
 
 #define SUMMARY_UNITS 120
 #define DEFAULT_WAKES 3

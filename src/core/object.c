@@ -2,7 +2,8 @@
 /* object.c - ids, the event queue, and the heap of deadlines. */
 #include <string.h>
 
-#include "core/internal.h"
+#include "core/host.h"
+#include "core/object.h"
 
 void object_add(errand_host *h, struct object *o, enum object_type type)
 {

@@ -9,8 +9,15 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "core/internal.h"
+#include "base/json.h"
+#include "base/limits.h"
+#include "core/call.h"
+#include "core/host.h"
+#include "core/lease.h"
+#include "core/outcome.h"
+#include "core/reg.h"
 #include "core/schema.h"
+#include "core/tool.h"
 
 /* ---- as JSON ---- */
 

@@ -6,7 +6,10 @@
  * those present now. A rank says so, for a chain takes from several layers.
  */
 #include "core/abi.h"
-#include "core/internal.h"
+#include "core/host.h"
+#include "core/policy.h"
+#include "core/reg.h"
+#include "core/scope.h"
 
 static void policy_free(errand_host *h, struct policy *p)
 {

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* post.c - what post-execute may do to an outcome: accept, replace, block (spec 9.7). */
+#include "base/json.h"
+#include "core/call.h"
 #include "core/decide.h"
+#include "core/host.h"
+#include "core/outcome.h"
 
 static void replace_content(errand_host *h, struct call *c, struct js_span content)
 {

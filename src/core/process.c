@@ -3,7 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/internal.h"
+#include "base/buf.h"
+#include "base/limits.h"
+#include "core/text.h"
+#include "errand.h"
 
 static void put_signal(struct buf *out, int sig)
 {

@@ -7,7 +7,11 @@
  * than none. A value is not looked into again.
  */
 #include "base/err.h"
+#include "base/json.h"
+#include "base/limits.h"
 #include "base/utf8.h"
+#include "core/agent.h"
+#include "core/host.h"
 #include "core/section.h"
 
 static bool is_name_char(char c)

@@ -7,8 +7,12 @@
  * what is unread, and leaves it so (D13).
  */
 #include "base/err.h"
+#include "base/json.h"
 #include "base/utf8.h"
-#include "core/internal.h"
+#include "core/agent.h"
+#include "core/host.h"
+#include "core/lease.h"
+#include "core/task.h"
 
 /* @l NULL: an onlooker. */
 static int read_stream(errand_host *h, struct task *t, struct lease *l, struct buf *out,

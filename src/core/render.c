@@ -3,6 +3,10 @@
 
 #include <string.h>
 
+#include "base/json.h"
+#include "core/call.h"
+#include "core/host.h"
+#include "core/oneline.h"
 #include "core/retain.h"
 
 #define EM_DASH "\xe2\x80\x94"

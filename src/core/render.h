@@ -3,7 +3,7 @@
  * (spec 5). Pure. */
 #pragma once
 
-#include "core/internal.h"
+#include "core/call.h"
 
 /* @value is valid under the tool's output schema. */
 void render_output(struct buf *text, const struct js *value);

@@ -4,8 +4,14 @@
  * or not at all.
  */
 #include "base/err.h"
+#include "base/json.h"
+#include "base/limits.h"
+#include "core/agent.h"
 #include "core/config.h"
-#include "core/internal.h"
+#include "core/host.h"
+#include "core/inbox.h"
+#include "core/journal.h"
+#include "core/log.h"
 
 /* What the agent had before, in case the log is no good. */
 struct saved {

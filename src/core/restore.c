@@ -9,8 +9,16 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/json.h"
+#include "base/limits.h"
 #include "core/abi.h"
-#include "core/internal.h"
+#include "core/agent.h"
+#include "core/host.h"
+#include "core/inbox.h"
+#include "core/journal.h"
+#include "core/log.h"
+#include "core/notice.h"
+#include "core/task.h"
 
 typedef int (*adopt_fn)(void *ud, errand_host *h, errand_task t, const char *record,
 			size_t len, struct errand_producer *ret, errand_error *e);

@@ -3,7 +3,12 @@
 #include <stdlib.h>
 
 #include "base/err.h"
-#include "core/internal.h"
+#include "base/json.h"
+#include "base/limits.h"
+#include "core/host.h"
+#include "core/reg.h"
+#include "core/scope.h"
+#include "core/tool.h"
 
 struct name_list {
 	bool is_given;

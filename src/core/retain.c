@@ -4,7 +4,8 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "core/internal.h"
+#include "core/text.h"
+#include "errand.h"
 
 static bool ends_with(const char *text, size_t len, const char *word, size_t word_len)
 {

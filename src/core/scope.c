@@ -9,7 +9,10 @@
  * A reader sees the layers along its chain and the global one. Every walk is a loop: how long
  * a chain grows is the caller's affair.
  */
-#include "core/internal.h"
+#include "core/agent.h"
+#include "core/host.h"
+#include "core/reg.h"
+#include "core/scope.h"
 
 /* ---- layers ---- */
 

@@ -5,6 +5,11 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/json.h"
+#include "core/agent.h"
+#include "core/host.h"
+#include "core/reg.h"
+#include "core/scope.h"
 #include "core/view.h"
 
 static void section_free(errand_host *h, struct section *s)

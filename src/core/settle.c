@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* settle.c - the ends that producers report: queued, the first that is processed wins. */
+#include "base/limits.h"
 #include "base/utf8.h"
-#include "core/internal.h"
+#include "core/host.h"
+#include "core/task.h"
 
 struct settlement {
 	struct event ev;

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* signal.c - abort signals: raised once; who waits under one stops waiting, who watches one is
  * told in errand_run(). */
-#include "core/internal.h"
+#include "core/host.h"
+#include "core/reg.h"
+#include "core/signal.h"
+#include "core/task.h"
 
 struct watch {
 	struct reg reg;

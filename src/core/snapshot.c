@@ -3,7 +3,12 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "core/internal.h"
+#include "base/json.h"
+#include "base/limits.h"
+#include "core/agent.h"
+#include "core/host.h"
+#include "core/oneline.h"
+#include "core/task.h"
 
 const char *status_word(int status)
 {

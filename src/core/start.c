@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* start.c - a task begins: what is checked, in which order, and what is undone (spec 1.1). */
 #include "base/err.h"
+#include "base/json.h"
+#include "base/limits.h"
 #include "core/abi.h"
+#include "core/agent.h"
 #include "core/config.h"
-#include "core/internal.h"
+#include "core/host.h"
+#include "core/journal.h"
+#include "core/scope.h"
+#include "core/task.h"
 
 /* A start under way: what was checked, until the record takes it. */
 struct start {

@@ -3,7 +3,13 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "core/internal.h"
+#include "base/json.h"
+#include "core/agent.h"
+#include "core/host.h"
+#include "core/journal.h"
+#include "core/lease.h"
+#include "core/reg.h"
+#include "core/task.h"
 
 bool status_is_terminal(int status)
 {

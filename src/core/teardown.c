@@ -7,7 +7,14 @@
  */
 #include <string.h>
 
-#include "core/internal.h"
+#include "base/limits.h"
+#include "core/agent.h"
+#include "core/host.h"
+#include "core/inbox.h"
+#include "core/journal.h"
+#include "core/lease.h"
+#include "core/scope.h"
+#include "core/task.h"
 
 /* ---- one task ---- */
 

@@ -4,9 +4,15 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/json.h"
 #include "core/abi.h"
-#include "core/internal.h"
+#include "core/agent.h"
+#include "core/call.h"
+#include "core/host.h"
+#include "core/reg.h"
 #include "core/schema.h"
+#include "core/scope.h"
+#include "core/tool.h"
 #include "core/view.h"
 
 static void tool_free(errand_host *h, struct tool *t)

@@ -10,7 +10,15 @@
  * worth one more step (D8), so a turn that has completed does not close over it.
  */
 #include "base/err.h"
-#include "core/internal.h"
+#include "base/json.h"
+#include "core/agent.h"
+#include "core/host.h"
+#include "core/inbox.h"
+#include "core/journal.h"
+#include "core/lease.h"
+#include "core/log.h"
+#include "core/reg.h"
+#include "core/scope.h"
 
 static int not_now(const errand_host *h, errand_error **ret_err, const char *why)
 {

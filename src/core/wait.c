@@ -10,7 +10,13 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "core/internal.h"
+#include "base/json.h"
+#include "base/limits.h"
+#include "core/agent.h"
+#include "core/host.h"
+#include "core/lease.h"
+#include "core/signal.h"
+#include "core/task.h"
 
 #define MAX_TIMER_MS 2147483647.0
 
