@@ -49,7 +49,8 @@ struct run_task {
 	struct buf spec;     /* only while planned */
 	int64_t deadline_ms; /* of the spec; 0: none, or another host's */
 	bool is_kill_asked;
-	pid_t shim_pid;      /* 0: it has not said hello */
+	bool is_left;   /* dropped while it lived: shim and folder are the next host's */
+	pid_t shim_pid; /* 0: it has not said hello */
 	uint64_t shim_ticks; /* when it had that number */
 	run_end_fn fn;
 	void *ud;
@@ -99,8 +100,8 @@ struct run_task *run_task_new(struct run *r, run_end_fn fn, void *ud);
 bool run_tell(const struct run_task *t, const struct proto_packet *p);
 bool run_tell_kill(struct run_task *t, uint32_t flags);
 void run_take_reply(struct run_task *t, const struct proto_reply *r);
-/* The shim of this task has gone: it will answer nothing more. */
-void run_fail_requests(struct run *run, uint64_t id);
+/* Nobody will answer these any more, and @why. */
+void run_fail_requests(struct run *run, uint64_t id, const char *why);
 void run_forget_requests(struct run_task *t);
 void run_set_due(struct run_task *t, int64_t due_ms);
 /* When its deadline passes, as its status says; a kill may have come before. */

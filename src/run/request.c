@@ -231,10 +231,9 @@ void run_forget_requests(struct run_task *t)
 }
 
 /* A callback may drop the task. */
-void run_fail_requests(struct run *run, uint64_t id)
+void run_fail_requests(struct run *run, uint64_t id, const char *why)
 {
-	const struct run_answer a = {.rc = -ERR_SYS,
-				     .why = "the task's supervisor has gone"};
+	const struct run_answer a = {.rc = -ERR_SYS, .why = why};
 	struct run_task *t;
 	struct request *r;
 

@@ -114,6 +114,8 @@ int run_new(const char *folder, const char *shim, struct run **ret, struct err *
 	return 0;
 }
 
+static const char supervisor_gone[] = "the task's supervisor has gone";
+
 static void close_if(int fd)
 {
 	if (fd >= 0)
@@ -229,7 +231,7 @@ void run_settle_record(struct run_task *t, const struct proto_record *record)
 	is_over = t->sock < 0;
 	run_settle(t, &end);
 	if (is_over)
-		run_fail_requests(r, id);
+		run_fail_requests(r, id, supervisor_gone);
 }
 
 /* ---- the sockets ---- */
@@ -245,7 +247,7 @@ static void on_hang_up(struct run_task *t)
 		run_move(t, RUN_SILENT);
 		run_lost_begin(t);
 	}
-	run_fail_requests(r, id);
+	run_fail_requests(r, id, supervisor_gone);
 }
 
 /* False: nothing more to read now, or @t may be gone. */
@@ -436,14 +438,16 @@ static void spawn(struct run_task *t)
 /* A shim that is still there sweeps what it stays for, and deletes the folder. */
 static void discard(struct run_task *t)
 {
-	if (!run_tell_kill(t, PROTO_KILL_DISCARD))
+	if (!t->is_left && !run_tell_kill(t, PROTO_KILL_DISCARD))
 		run_remove_folder(t->run, t->uid);
+	run_fail_requests(t->run, t->id, "the task has been dropped");
 	forget(t);
 }
 
 void run_flush(struct run *r)
 {
-	list_each(node, &r->dropped) discard(list_entry(node, struct run_task, node));
+	while (!list_is_empty(&r->dropped))
+		discard(list_entry(r->dropped.next, struct run_task, node));
 	/* What a callback plans meanwhile is spawned as well. */
 	while (!list_is_empty(&r->planned))
 		spawn(list_entry(r->planned.next, struct run_task, node));
@@ -511,11 +515,12 @@ bool run_is_busy(const struct run *r)
 void run_drop(struct run_task *t)
 {
 	/* Once the host leaves, all has been said, and each deletion would hold it up. */
-	if (t->phase != RUN_ENDED || t->run->is_leaving) {
+	if (t->run->is_leaving) {
 		forget(t);
 		return;
 	}
-	run_forget_requests(t);
+	t->is_left = t->phase != RUN_ENDED;
+	run_set_due(t, INT64_MAX);
 	run_move(t, RUN_DROPPED);
 }
 

@@ -140,9 +140,9 @@ struct run_answer {
 };
 
 /*
- * [from run_turn] Once for each request that was taken, unless the task is dropped before.
+ * [from run_turn, run_flush] Once for each request that was taken, unless the host leaves before.
  * An @a->rc of -ERR_STATE: not now, or not for this task; -ERR_SYS: the shim went before it
- * answered. What @a points at is borrowed.
+ * answered, or the task was dropped. What @a points at is borrowed.
  */
 typedef void (*run_answer_fn)(void *ud, struct run_task *t, const struct run_answer *a);
 
@@ -200,7 +200,7 @@ int run_log_error(const struct run_task *t);
 const char *run_log_path(struct run_task *t);
 
 /* Forget an ended task; run_flush() deletes its folder and sweeps what outlived it. A live one
- * is only forgotten. */
+ * is only forgotten. Who waits for an answer of its shim hears it in run_flush(). */
 void run_drop(struct run_task *t);
 /* The run folder of a task that a dead host had dropped goes, unless its shim is still there. */
 void run_discard(struct run *r, const char *uid);

@@ -165,6 +165,51 @@ TASK_TEST(disposal_releases_what_is_detached)
 	end_all(free);
 }
 
+static void expect_dropped(const struct ask *q)
+{
+	assert_int_equal(q->answers, 1);
+	assert_int_equal(q->answer.rc, -ERR_SYS);
+	assert_string_equal(q->answer.why, "the task has been dropped");
+}
+
+TASK_TEST(a_request_to_a_task_that_is_dropped_is_answered)
+{
+	const char *held = own_sleep();
+	struct ask sweep, extend;
+	char text[256];
+	struct job j;
+
+	(void)snprintf(text, sizeof(text), "(trap '' TERM; exec %s) &", held);
+	leave(w, &j, text);
+	(void)ask_sweep(&j, &sweep, false);
+	(void)ask_extend(&j, &extend, 1000);
+	run_drop(j.task);
+	assert_int_equal(sweep.answers, 0); /* not from inside whoever drops it */
+	run_flush(w->run);
+	expect_dropped(&sweep);
+	expect_dropped(&extend);
+	wait_until(w, only_folder(w)[0] == 0);
+	assert_int_equal(count_alive(held), 0);
+}
+
+TASK_TEST(a_request_to_a_live_task_that_is_dropped_is_answered)
+{
+	const char *sleep = own_sleep();
+	struct ask q;
+	struct job j;
+
+	job_start(w, &j, sleep);
+	run_flush(w->run);
+	wait_until(w, count_alive(sleep) == 1);
+	(void)ask_extend(&j, &q, 60000);
+	run_drop(j.task);
+	run_flush(w->run);
+	expect_dropped(&q);
+	assert_int_equal(count_alive(sleep), 1); /* it is the next host's */
+	assert_int_not_equal(only_folder(w)[0], 0);
+	end_all(sleep);
+}
+
 static void expect_counted_and_ended(struct world *w, const char *before)
 {
 	struct job j;
