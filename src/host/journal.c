@@ -580,6 +580,19 @@ static void say_failure(struct journal *j, bool is_passing)
 	host_say(line);
 }
 
+/* What was planned in the meantime is not to wait for the disk: nobody would hear of it. */
+static void note_trouble(struct journal *j)
+{
+	char why[200];
+
+	(void)snprintf(j->trouble, sizeof(j->trouble), "%.200s", j->err.msg);
+	(void)snprintf(why, sizeof(why),
+		       "nothing was started: what happens cannot be kept (%.100s): make "
+		       "room, then start it again",
+		       j->trouble);
+	run_refuse(j->host->run, why);
+}
+
 static void failed(struct journal *j)
 {
 	bool is_passing = may_pass(j->rc);
@@ -587,7 +600,7 @@ static void failed(struct journal *j)
 	if (!is_passing || !j->trouble[0])
 		say_failure(j, is_passing);
 	if (j->rc == -ERR_SYS)
-		(void)snprintf(j->trouble, sizeof(j->trouble), "%.200s", j->err.msg);
+		note_trouble(j);
 	j->retry_ms = clock_mono_ms() + RETRY_MS;
 	if (!is_passing)
 		host_fail(j->host);

@@ -453,6 +453,19 @@ void run_flush(struct run *r)
 		spawn(list_entry(r->planned.next, struct run_task, node));
 }
 
+void run_refuse(struct run *r, const char *why)
+{
+	struct err err;
+
+	(void)err_set(&err, ERR_STATE, "%s", why);
+	while (!list_is_empty(&r->planned)) {
+		struct run_task *t = list_entry(r->planned.next, struct run_task, node);
+
+		buf_release(&t->spec);
+		spawn_failed(t, &err);
+	}
+}
+
 /* ---- ending ---- */
 
 void run_kill(struct run_task *t)

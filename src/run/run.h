@@ -73,7 +73,7 @@ struct run_end {
 	int log_errno; /* why the log stopped before the task; 0: it did not */
 };
 
-/* [from run_turn, run_flush] The end is on disk. Exactly once for each task started. */
+/* [from run_turn, run_flush, run_refuse] The end is on disk. Exactly once for each task started. */
 typedef void (*run_end_fn)(void *ud, struct run_task *t, const struct run_end *end);
 
 /*
@@ -114,6 +114,8 @@ const char *run_uid(const struct run_task *t);
 /* What was decided so far is durable: delete the folders of what was dropped, spawn what was
  * planned. A spawn that fails ends the task with RUN_NOT_STARTED. */
 void run_flush(struct run *r);
+/* Nothing of what is planned may begin: each ends with RUN_NOT_STARTED, and @why. */
+void run_refuse(struct run *r, const char *why);
 
 /*
  * Ask for the end of the whole tree: SIGTERM, grace, SIGKILL. Idempotent. After the end it

@@ -108,6 +108,27 @@ def test_an_end_that_cannot_be_kept_is_told_from_memory_and_flagged():
         equal(d.said().count("kept again"), 1)
 
 
+def test_what_was_planned_when_the_disk_began_to_refuse_is_told_and_never_runs():
+    with Daemon() as d, tempfile.TemporaryDirectory() as top:
+        mark = os.path.join(top, "mark")
+        with d.agent(session="s") as a:
+            equal(a.text("bash", command="echo before", description="d"), "before\n")
+            unkeepable(d, True)
+            reply = a.tool("bash", command="touch " + mark, description="d")
+            for part in ("[failed: nothing was started", "make room, then start it again"):
+                assert part in text_of(reply), reply
+            assert reply["_meta"]["errand/unsaved"], reply
+            unkeepable(d, False)
+            wait_for(lambda: "errand/unsaved" not in a.tool("task_list").get("_meta", {}), 10)
+            equal(a.text("bash", command="echo again", description="d"), "again\n")
+        d.kill()
+        d.start()
+        with d.operator() as op:
+            told = [t.get("detail", "") for t in op.ask("errand/list")["tasks"]]
+            assert "make room, then start it again" in told[1], told
+        assert not os.path.exists(mark)
+
+
 def test_a_daemon_that_dies_with_what_it_could_not_keep_tells_it_again():
     with Daemon() as d:
         with d.agent(session="s") as a:
