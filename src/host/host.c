@@ -296,6 +296,7 @@ static int start_bash(struct host *h, struct err *err)
 		.ended = h->journal ? journal_ended : NULL,
 		.promised = h->journal ? journal_promised : NULL,
 		.known = h->journal ? journal_known : NULL,
+		.kill_reason = h->journal ? journal_kill_reason : NULL,
 		.cancelled = h->journal ? audit_kill : NULL,
 		.dropped = h->journal ? audit_drop : NULL,
 		.ud = h,

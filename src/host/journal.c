@@ -63,7 +63,12 @@ struct journal {
 	struct buf owners;  /* names, each ended by a NUL */
 	struct buf away;    /* struct away, each followed by its name and a NUL */
 	struct buf dropped; /* run folders that nobody asks for, each ended by a NUL */
-	struct map folders; /* errand_task -> its run folder's name */
+	struct map places;  /* errand_task -> struct place */
+};
+
+/* Where a task of the dead host ran, and why its end had been asked for. */
+struct place {
+	char *uid, *kill_reason; /* NULL: it had not been, or for no reason */
 };
 
 /* Since when nobody has been connected under a name. */
@@ -85,11 +90,17 @@ static void on_dropped(void *ud, const char *uid)
 static void on_run(void *ud, const struct store_run *r)
 {
 	struct journal *j = ud;
+	struct place *p;
 
-	if (r->is_listed)
-		map_put(&j->folders, r->task, mem_dup(NULL, r->uid.ptr, r->uid.len));
-	else
+	if (!r->is_listed) {
 		on_dropped(j, r->uid.ptr);
+		return;
+	}
+	p = mem_new(NULL, sizeof(*p));
+	p->uid = mem_dup(NULL, r->uid.ptr, r->uid.len);
+	if (r->kill_reason.ptr)
+		p->kill_reason = mem_dup(NULL, r->kill_reason.ptr, r->kill_reason.len);
+	map_put(&j->places, r->task, p);
 }
 
 static void on_request(void *ud, const struct store_request *r)
@@ -203,12 +214,18 @@ static void read_boot(char *ret, size_t size)
 	ret[strcspn(ret, "\n")] = 0;
 }
 
-static void free_folders(struct journal *j)
+static void free_places(struct journal *j)
 {
-	for (size_t i = 0; i < j->folders.cap; i++)
-		if (j->folders.slots[i].key)
-			mem_free(NULL, j->folders.slots[i].value);
-	map_release(&j->folders);
+	for (size_t i = 0; i < j->places.cap; i++) {
+		struct place *p = j->places.slots[i].value;
+
+		if (!j->places.slots[i].key)
+			continue;
+		mem_free(NULL, p->uid);
+		mem_free(NULL, p->kill_reason);
+		mem_free(NULL, p);
+	}
+	map_release(&j->places);
 }
 
 int journal_new(struct host *h, struct journal **ret, struct err *err)
@@ -229,7 +246,7 @@ int journal_new(struct host *h, struct journal **ret, struct err *err)
 	buf_init(&j->owners, MAX_FACTS);
 	buf_init(&j->away, MAX_FACTS);
 	buf_init(&j->dropped, MAX_FACTS);
-	map_init(&j->folders, NULL);
+	map_init(&j->places, NULL);
 	map_init(&j->recorded, NULL);
 	read_boot(j->boot, sizeof(j->boot));
 	rc = store_open(h->state.path, STORE_WRITE, &j->store, &note, err);
@@ -251,14 +268,14 @@ static int adopt(void *ud, errand_host *h, errand_task t, const char *record, si
 		 struct errand_producer *ret, errand_error *e)
 {
 	struct journal *j = ud;
-	const char *uid = map_get(&j->folders, t);
+	const struct place *p = map_get(&j->places, t);
 
 	(void)h;
-	if (!uid) {
+	if (!p) {
 		errand_error_set(e, NULL, NULL, "nobody knows where it ran", ERRAND_NUL);
 		return ERRAND_EREFUSED;
 	}
-	return bash_adopt(j->host->bash, t, record, len, uid, ret, e);
+	return bash_adopt(j->host->bash, t, record, len, p->uid, p->kill_reason, ret, e);
 }
 
 static int set_aside(struct journal *j, const char *why, struct err *err)
@@ -282,7 +299,7 @@ int journal_restore(struct journal *j, struct err *err)
 	errand_error *e = NULL;
 	int rc = errand_restore(j->host->core, j->facts.data, j->facts.len, adopt, j, &e);
 
-	free_folders(j);
+	free_places(j);
 	buf_release(&j->facts);
 	if (rc < 0)
 		rc = set_aside(j, errand_error_message(e, NULL), err);
@@ -401,6 +418,13 @@ void journal_started(void *ud, errand_task task, const char *uid)
 	struct host *h = ud;
 
 	put_run(h->journal, task, uid, 0);
+}
+
+void journal_kill_reason(void *ud, errand_task task, const char *reason)
+{
+	struct host *h = ud;
+
+	store_put_kill_reason(&h->journal->filling, task, text(reason));
 }
 
 static void put_request(struct journal *j, const char *nonce, uint64_t number,
@@ -722,7 +746,7 @@ void journal_free(struct journal *j)
 	store_batch_release(&j->filling);
 	store_batch_release(&j->committing);
 	requests_release(&j->requests);
-	free_folders(j);
+	free_places(j);
 	map_release(&j->recorded);
 	buf_release(&j->facts);
 	buf_release(&j->owners);

@@ -45,6 +45,7 @@ const char *journal_trouble(const struct journal *j);
 void journal_fact(void *ud, const char *json, size_t len);
 /* [callbacks of bash; @ud: the host] */
 void journal_started(void *ud, errand_task task, const char *uid);
+void journal_kill_reason(void *ud, errand_task task, const char *reason);
 void journal_ended(void *ud, errand_task task, const char *uid, int64_t bytes,
 		   bool is_recorded);
 void journal_promised(void *ud, errand_call call, errand_agent owner, const char *id);

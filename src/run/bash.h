@@ -38,7 +38,9 @@ struct bash_config {
 	/* the id of a task that this same request has started before a host died; NULL: none.
 	 * Then it is not started again. */
 	const char *(*known)(void *ud, errand_call call);
-	/* The end of task @id is asked for; its record is dropped. */
+	/* The end of a task is asked for, first for this reason, which bash_adopt() is to be told;
+	 * it is asked for whenever; its record is dropped. */
+	void (*kill_reason)(void *ud, errand_task task, const char *reason);
 	void (*cancelled)(void *ud, errand_agent owner, const char *id, const char *reason,
 			  size_t len);
 	void (*dropped)(void *ud, errand_agent owner, const char *id, bool is_for_room);
@@ -49,9 +51,10 @@ struct bash_config {
 struct bash *bash_new(errand_host *h, struct run *r, const struct bash_config *c);
 int bash_offer(struct bash *b, errand_error **ret_err);
 /* [in errand_restore] Take over task @task of a dead host, which ran in @uid; @record is what
- * errand_restore() says about it. */
+ * errand_restore() says about it, @kill_reason (NULL: none) what that host was told. */
 int bash_adopt(struct bash *b, errand_task task, const char *record, size_t len,
-	       const char *uid, struct errand_producer *ret, errand_error *e);
+	       const char *uid, const char *kill_reason, struct errand_producer *ret,
+	       errand_error *e);
 /* Make a task of @owner of what is, or was, at work in the run folder @uid, which no host knows. The
  * folder may come to its place until the next run_turn(). */
 int bash_import(struct bash *b, errand_agent owner, const char *uid, const char *label,

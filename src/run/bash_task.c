@@ -172,6 +172,17 @@ static int producer_start(void *ud, errand_host *h, errand_task task, errand_err
 	return ERRAND_EREFUSED;
 }
 
+static void note_reason(struct bash_task *t, const char *reason, size_t len)
+{
+	const struct bash_config *c = &t->bash->config;
+
+	if (!reason || !len || t->reason)
+		return;
+	t->reason = mem_dup(NULL, reason, utf8_head(reason, len, REASON_MAX));
+	if (c->kill_reason)
+		c->kill_reason(c->ud, t->task, t->reason);
+}
+
 static int producer_cancel(void *ud, errand_host *h, errand_task task, const char *reason,
 			   size_t len, errand_error *e)
 {
@@ -179,8 +190,7 @@ static int producer_cancel(void *ud, errand_host *h, errand_task task, const cha
 	const struct bash *b = t->bash;
 
 	(void)h, (void)task, (void)e;
-	if (reason && len && !t->reason)
-		t->reason = mem_dup(NULL, reason, utf8_head(reason, len, REASON_MAX));
+	note_reason(t, reason, len);
 	if (b->config.cancelled)
 		b->config.cancelled(b->config.ud, t->owner, t->id, reason, len);
 	if (t->is_unborn)
@@ -490,7 +500,7 @@ static uint64_t number_of(struct js_span s)
 
 /* There may be many: none is parsed. */
 static int adopt(struct bash *b, errand_task task, struct js_span record, const char *uid,
-		 struct errand_producer *ret, struct err *err)
+		 const char *kill_reason, struct errand_producer *ret, struct err *err)
 {
 	enum {
 		KIND,
@@ -519,6 +529,8 @@ static int adopt(struct bash *b, errand_task task, struct js_span record, const 
 	t->began_ms = clock_mono_ms() - (clock_wall_ms() - (int64_t)number_of(m[STARTED]));
 	t->is_ended = !is_word(m[STATUS], "running") && !is_word(m[STATUS], "stopping");
 	t->is_adopted = true;
+	if (kill_reason)
+		t->reason = mem_dup(NULL, kill_reason, strlen(kill_reason));
 	*ret = producer_of(t);
 	rc = run_attach(b->run, uid, on_end, t, &t->run, err);
 	if (rc < 0) {
@@ -532,10 +544,11 @@ static int adopt(struct bash *b, errand_task task, struct js_span record, const 
 }
 
 int bash_adopt(struct bash *b, errand_task task, const char *record, size_t len,
-	       const char *uid, struct errand_producer *ret, errand_error *e)
+	       const char *uid, const char *kill_reason, struct errand_producer *ret,
+	       errand_error *e)
 {
 	struct err err = {0};
-	int rc = adopt(b, task, (struct js_span){record, len}, uid, ret, &err);
+	int rc = adopt(b, task, (struct js_span){record, len}, uid, kill_reason, ret, &err);
 
 	if (rc < 0)
 		errand_error_set(e, NULL, NULL, err.msg, ERRAND_NUL);

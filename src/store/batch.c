@@ -96,6 +96,15 @@ void store_put_run(struct store_batch *b, const struct store_run *r)
 	end(b);
 }
 
+void store_put_kill_reason(struct store_batch *b, errand_task task, errand_str reason)
+{
+	struct buf *out = begin(b, "kill-reason");
+
+	put_int(out, "task", (int64_t)task);
+	put_text(out, "reason", reason);
+	end(b);
+}
+
 void store_put_session(struct store_batch *b, const struct store_session *s)
 {
 	struct buf *out = begin(b, "session");

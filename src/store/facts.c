@@ -5,6 +5,7 @@
  * A parameter is named as the fact's member that it takes: $label; $message::id is the
  * member `id` of the member `message`. What a fact does not have is NULL.
  */
+#include <errno.h>
 #include <math.h>
 #include <string.h>
 
@@ -68,8 +69,10 @@ static const struct {
 			  "message.target)) WHERE agent = $agent AND id = $id"},
 	{"message-gone", "DELETE FROM message WHERE agent = $agent AND id = $id"},
 	/* the host's own (batch.c) */
-	{"run", "INSERT INTO run VALUES ($task, $uid, $boot, $bytes)"
+	{"run", "INSERT INTO run (task, uid, boot, bytes)"
+		" VALUES ($task, $uid, $boot, $bytes)"
 		" ON CONFLICT DO UPDATE SET uid = $uid, boot = $boot, bytes = $bytes"},
+	{"kill-reason", "UPDATE run SET reason = $reason WHERE task = $task"},
 	{"session", "INSERT INTO session VALUES ($name, $how, $seen, $pid, $ticks, $cwd)"
 		    " ON CONFLICT DO UPDATE SET how = $how, seen = $seen, pid = $pid,"
 		    " ticks = $ticks, cwd = $cwd"},
@@ -232,5 +235,8 @@ int store_commit(struct store *s, const struct store_batch *b, struct err *err)
 			       "more than %zu bytes of facts wait for the disk", MAX_BATCH);
 	if (store_batch_is_empty(b))
 		return 0;
+	if (!s->facts[0])
+		return err_sys(err, EROFS, "'%.200s' was opened to be looked at only",
+			       s->path);
 	return db_transact(s, take_batch, (void *)(uintptr_t)b, err);
 }

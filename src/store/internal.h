@@ -10,7 +10,7 @@
 #include "store/store.h"
 
 #define STORE_APPLICATION 0x45525244 /* "ERRD" */
-#define STORE_VERSION 1
+#define STORE_VERSION 2
 #define MAX_FACT_STATEMENTS 40
 
 struct store {

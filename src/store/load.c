@@ -62,7 +62,8 @@ static void on_run(void *ud, sqlite3_stmt *q)
 				      .uid = db_column_text(q, 1),
 				      .boot = db_column_text(q, 2),
 				      .bytes = sqlite3_column_int64(q, 3),
-				      .is_listed = sqlite3_column_int(q, 4) != 0,
+				      .kill_reason = db_column_text(q, 4),
+				      .is_listed = sqlite3_column_int(q, 5) != 0,
 			      });
 }
 
@@ -109,8 +110,8 @@ static int each(struct store *s, const char *sql, void (*row)(void *ud, sqlite3_
 static int load(struct store *s, const struct store_loader *l, struct err *err)
 {
 	int rc = each(s,
-		      "SELECT task, uid, boot, bytes, ifnull((SELECT listed FROM task"
-		      " WHERE task.task = run.task), 0) FROM run",
+		      "SELECT task, uid, boot, bytes, reason, ifnull((SELECT listed FROM"
+		      " task WHERE task.task = run.task), 0) FROM run",
 		      on_run, l, err);
 
 	if (rc == 0)

@@ -241,7 +241,8 @@ static int settle_in(struct store *s, enum store_mode mode, struct err *err)
 		rc = db_run(s, "PRAGMA journal_mode = WAL", err);
 	if (rc == 0 && mode == STORE_WRITE)
 		rc = schema_migrate(s, schema_steps, STORE_VERSION, err);
-	return rc == 0 ? facts_prepare(s, err) : rc;
+	/* Who only looks may see tables of an older version, and commits nothing. */
+	return rc == 0 && mode == STORE_WRITE ? facts_prepare(s, err) : rc;
 }
 
 static int open_file(const char *path, enum store_mode mode, struct store **ret,

@@ -50,7 +50,11 @@ static const char version_1[] =
 	"CREATE INDEX audit_task ON audit (task);"
 	"PRAGMA user_version = 1;";
 
-const char *const schema_steps[STORE_VERSION] = {version_1};
+/* run.reason: why its end was asked for first. */
+static const char version_2[] = "ALTER TABLE run ADD COLUMN reason TEXT;"
+				"PRAGMA user_version = 2;";
+
+const char *const schema_steps[STORE_VERSION] = {version_1, version_2};
 
 static int take_step(void *ud, struct store *s, struct err *err)
 {

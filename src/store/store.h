@@ -104,9 +104,13 @@ struct store_run {
 	errand_task task;
 	errand_str uid, boot;
 	int64_t bytes;
-	bool is_listed; /* out: the model still sees the task */
+	/* out: why its end was asked for; the model still sees the task */
+	errand_str kill_reason;
+	bool is_listed;
 };
 void store_put_run(struct store_batch *b, const struct store_run *r);
+/* Of a task whose run was put before. */
+void store_put_kill_reason(struct store_batch *b, errand_task task, errand_str reason);
 
 /* A session by its name: how it was named, and when somebody was connected last. */
 struct store_session {

@@ -182,6 +182,28 @@ def test_the_history_tells_who_did_what_through_which_door():
         equal(table[1].split()[2:], ["operator", "people", "start", "bash-1", "long"])
 
 
+def test_why_an_end_was_asked_for_outlives_the_daemon():
+    def reasons():
+        with d.operator() as op:
+            return {t["id"]: t["facts"].get("killReason") for t in op.ask("errand/list")["tasks"]}
+
+    with Daemon() as d:
+        with d.agent(session="s") as a:
+            for script in ("exec sleep 600", "trap '' TERM; sleep 601", "exec sleep 602"):
+                a.text("bash", command=script, description="d", run_in_background=True)
+            command(d, "kill", "bash-1", "--reason", "not \"wanted\"")
+            command(d, "wait", "bash-1", code=143)
+            a.tool("task_kill", task_id="bash-2", reason="no more")
+            a.tool("task_kill", task_id="bash-2", reason="at last")  # the first one counts
+            a.tool("task_kill", task_id="bash-3")
+            told = {"bash-1": "not \"wanted\"", "bash-2": "no more", "bash-3": None}
+            equal(reasons(), told)
+        for _ in range(2):
+            d.kill()
+            d.start()
+            equal(reasons(), told)
+
+
 def test_what_a_task_starts_is_in_the_history_as_its_owner_s():
     with Daemon() as d:
         command(d, "run", "--session", "s", "exec %s run true >/dev/null" % ERRAND)

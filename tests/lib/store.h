@@ -189,6 +189,8 @@ static void on_run(void *ud, const struct store_run *r)
 	(void)buf_addf(&st.shown, "run %d", (int)r->task);
 	show_text(r->uid);
 	show_text(r->boot);
+	if (r->kill_reason.ptr)
+		show_text(r->kill_reason);
 	(void)buf_addf(&st.shown, " %d %s\n", (int)r->bytes,
 		       r->is_listed ? "listed" : "past");
 }

@@ -346,6 +346,21 @@ TEST(runs_sessions_and_requests_come_back)
 			       "{"));
 }
 
+TEST(why_an_end_was_asked_for_outlives_the_end)
+{
+	struct store_run r = {.task = 2, .uid = s_("u1"), .boot = s_("b")};
+
+	fresh_store();
+	put_task(2, 0, "running", 0);
+	store_put_run(&st.batch, &r);
+	store_put_kill_reason(&st.batch, 2, s_("no \"use\""));
+	r.bytes = 5;
+	store_put_run(&st.batch, &r);
+	must_commit();
+	reopen();
+	CHECK(begins(loaded(), "run 2 u1 b no \"use\" 5 listed\n"));
+}
+
 TEST(a_session_that_ended_and_requests_that_were_answered_go)
 {
 	fresh_store();
@@ -577,7 +592,7 @@ TEST(the_doctor_sees_counts_and_how_it_is_kept)
 	h = health();
 	CHECK_STR(h.problem, "");
 	CHECK_STR(h.journal, "wal");
-	CHECK_INT(h.version, 1);
+	CHECK_INT(h.version, 2);
 	CHECK_INT(h.live, 2);
 	CHECK_INT(h.listed, 3);
 	CHECK_INT(h.history, 1);

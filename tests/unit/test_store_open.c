@@ -235,8 +235,8 @@ TEST(a_database_of_another_program_is_refused_and_not_touched)
 TEST(a_database_of_a_newer_errand_is_refused_and_not_touched)
 {
 	closed_store();
-	sql(STORE_FILE, "PRAGMA user_version = 2");
-	untouched_and_refused("is of a newer errand (version 2, this one knows 1)");
+	sql(STORE_FILE, "PRAGMA user_version = 3");
+	untouched_and_refused("is of a newer errand (version 3, this one knows 2)");
 }
 
 /* A process that dies with its change in the log and not in the file. */
@@ -522,13 +522,14 @@ TEST(one_that_is_locked_for_long_is_busy_and_then_goes_on)
 TEST(a_step_of_the_tables_is_whole_or_not_there)
 {
 	static const char *const steps[] = {
-		NULL, "CREATE TABLE more (x INTEGER) STRICT; PRAGMA user_version = 2;",
-		"CREATE TABLE most (x INTEGER) STRICT; PRAGMA user_version = 3; nonsense"};
+		NULL, NULL,
+		"CREATE TABLE more (x INTEGER) STRICT; PRAGMA user_version = 3;",
+		"CREATE TABLE most (x INTEGER) STRICT; PRAGMA user_version = 4; nonsense"};
 
 	closed_store();
 	reopen();
-	CHECK(schema_migrate(st.store, steps, 3, &st.err) != 0);
-	CHECK_INT(db_int(st.store, "PRAGMA user_version"), 2);
+	CHECK(schema_migrate(st.store, steps, 4, &st.err) != 0);
+	CHECK_INT(db_int(st.store, "PRAGMA user_version"), 3);
 	CHECK_INT(
 		db_int(st.store, "SELECT count(*) FROM sqlite_schema WHERE name = 'more'"),
 		1);
@@ -536,6 +537,31 @@ TEST(a_step_of_the_tables_is_whole_or_not_there)
 		db_int(st.store, "SELECT count(*) FROM sqlite_schema WHERE name = 'most'"),
 		0);
 	CHECK_INT(health().listed, 398);
+}
+
+/* As the first version left it. */
+static void closed_store_of_version_1(void)
+{
+	closed_store();
+	sql(STORE_FILE, "ALTER TABLE run DROP COLUMN reason");
+	sql(STORE_FILE, "PRAGMA user_version = 1");
+}
+
+TEST(a_database_of_the_first_version_is_brought_up_to_date_with_all_its_rows)
+{
+	closed_store_of_version_1();
+	reopen();
+	CHECK_INT(db_int(st.store, "PRAGMA user_version"), 2);
+	CHECK_INT(health().listed, 398);
+	CHECK_INT(db_int(st.store, "SELECT count(*) FROM run WHERE reason IS NULL"),
+		  db_int(st.store, "SELECT count(*) FROM run"));
+}
+
+TEST(who_only_looks_reads_a_database_of_the_first_version_and_leaves_it_so)
+{
+	closed_store_of_version_1();
+	CHECK_INT(reopen_as(STORE_READ), 0);
+	CHECK_INT(db_int(st.store, "PRAGMA user_version"), 1);
 }
 
 /* ---- one that is taken away ---- */
