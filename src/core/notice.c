@@ -265,32 +265,14 @@ void notice_again(errand_host *h, const struct task *t)
 	dispatch_now(h, d);
 }
 
-struct due {
-	struct event ev;
-	errand_task task;
-};
-
-static void due_drop(errand_host *h, struct event *ev)
+static void send_due(errand_host *h, struct task *t)
 {
-	mem_free(&h->mem, list_entry(ev, struct due, ev));
-}
-
-static void due_fire(errand_host *h, struct event *ev)
-{
-	struct task *t = object_get(h, list_entry(ev, struct due, ev)->task, OBJ_TASK);
-
-	if (t && t->notice_withheld && !task_is_reported(t))
+	if (t->notice_withheld && !task_is_reported(t))
 		send(h, t);
-	due_drop(h, ev);
 }
 
-void notice_due(errand_host *h, struct task *t)
+void notice_due(errand_host *h, const struct task *t)
 {
-	struct due *d;
-
-	if (!t->notice_withheld)
-		return;
-	d = mem_new(&h->mem, sizeof(*d));
-	*d = (struct due){.ev = {.fire = due_fire, .drop = due_drop}, .task = t->obj.id};
-	event_queue(h, &d->ev);
+	if (t->notice_withheld)
+		task_later(h, t, send_due);
 }

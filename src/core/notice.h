@@ -22,4 +22,4 @@ int notice_config(errand_host *h, const struct settings *config, int64_t *ret_ma
 /* It was owed when the journal ended. */
 void notice_again(errand_host *h, const struct task *t);
 /* A lease on an end was returned: a notice that it held back is due now. */
-void notice_due(errand_host *h, struct task *t);
+void notice_due(errand_host *h, const struct task *t);

@@ -122,32 +122,10 @@ static struct task *make(errand_host *h, uint64_t id, const struct js *fact)
 	return t;
 }
 
-struct owed {
-	struct event ev;
-	errand_task task;
-};
-
-static void owed_drop(errand_host *h, struct event *ev)
+static void send_owed(errand_host *h, struct task *t)
 {
-	mem_free(&h->mem, list_entry(ev, struct owed, ev));
-}
-
-static void owed_fire(errand_host *h, struct event *ev)
-{
-	struct task *t = object_get(h, list_entry(ev, struct owed, ev)->task, OBJ_TASK);
-
-	if (t && t->owner && !t->noticed && !task_is_reported(t))
+	if (t->owner && !t->noticed && !task_is_reported(t))
 		notice_again(h, t);
-	owed_drop(h, ev);
-}
-
-/* In the order of the ends, which is that of these facts. */
-static void owe(errand_host *h, const struct task *t)
-{
-	struct owed *o = mem_new(&h->mem, sizeof(*o));
-
-	*o = (struct owed){.ev = {.fire = owed_fire, .drop = owed_drop}, .task = t->obj.id};
-	event_queue(h, &o->ev);
 }
 
 static void fill(errand_host *h, struct task *t, const struct js *fact)
@@ -201,7 +179,7 @@ static bool on_task(errand_host *h, const struct js *fact)
 	fill(h, t, fact);
 	if (status_is_terminal(status) && !was_terminal) {
 		task_ended(h, t);
-		owe(h, t);
+		task_later(h, t, send_owed);
 	}
 	task_told(h, t);
 	return true;

@@ -31,6 +31,36 @@ void task_changed(errand_host *h, const struct agent *owner)
 	dispatch_queue(h, d);
 }
 
+struct later {
+	struct event ev;
+	errand_task task;
+	void (*fn)(errand_host *h, struct task *t);
+};
+
+static void later_drop(errand_host *h, struct event *ev)
+{
+	mem_free(&h->mem, list_entry(ev, struct later, ev));
+}
+
+static void later_fire(errand_host *h, struct event *ev)
+{
+	const struct later *l = list_entry(ev, struct later, ev);
+	struct task *t = object_get(h, l->task, OBJ_TASK);
+
+	if (t)
+		l->fn(h, t);
+	later_drop(h, ev);
+}
+
+void task_later(errand_host *h, const struct task *t,
+		void (*fn)(errand_host *h, struct task *t))
+{
+	struct later *l = mem_new(&h->mem, sizeof(*l));
+
+	*l = (struct later){{.fire = later_fire, .drop = later_drop}, t->obj.id, fn};
+	event_queue(h, &l->ev);
+}
+
 /* ---- kinds and ids ---- */
 
 struct kind *kind_get(errand_host *h, const struct str *text)

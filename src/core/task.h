@@ -77,6 +77,9 @@ int task_cancel(errand_host *h, struct task *t, const char *reason, size_t len,
 		errand_error *e);
 void task_free(errand_host *h, struct task *t);
 void task_changed(errand_host *h, const struct agent *owner);
+/* Call @fn in errand_run(), if it is still there then. */
+void task_later(errand_host *h, const struct task *t,
+		void (*fn)(errand_host *h, struct task *t));
 /* Its end, its report or its notice has come: is it one of those that may go (D15)? */
 void task_told(errand_host *h, struct task *t);
 void task_report(errand_host *h, struct task *t);
