@@ -132,22 +132,12 @@ static int by_order(const void *a, const void *b)
 	return x->place < y->place ? -1 : 1;
 }
 
-static void see(const errand_host *h, const struct scope *scope, struct view *v)
+static void see(struct view *v, const struct layer *layer, struct list *node)
 {
-	size_t layers, most = 0;
-	const struct layer **chain = chain_from_far(h, scope, &layers);
+	const struct section *s = list_entry(node, struct section, node);
 
-	for (size_t i = 0; i < layers; i++)
-		list_each(node, &chain[i]->sections) most++;
-	view_init(v, &h->mem, most);
-	for (size_t i = 0; i < layers; i++)
-		list_each(node, &chain[i]->sections)
-		{
-			const struct section *s = list_entry(node, struct section, node);
-
-			view_put(v, s->name.ptr, s->name.len, s);
-		}
-	mem_free(&h->mem, chain);
+	(void)layer;
+	view_put(v, s->name.ptr, s->name.len, s);
 }
 
 const struct section **sections_of(const errand_host *h, const struct agent *a,
@@ -157,7 +147,7 @@ const struct section **sections_of(const errand_host *h, const struct agent *a,
 	struct ranked *ranked;
 	struct view v;
 
-	see(h, scope_of(a), &v);
+	view_of(&v, h, scope_of(a), offsetof(struct layer, sections), see);
 	ranked = mem_new(&h->mem, (v.count + 1) * sizeof(*ranked));
 	all = mem_new(&h->mem, (v.count + 1) * sizeof(const struct section *));
 	for (size_t i = 0; i < v.count; i++)

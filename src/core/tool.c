@@ -227,23 +227,12 @@ static void put_tool(struct buf *out, const struct tool *t)
 		       t->flags & ERRAND_TOOL_EXCLUSIVE ? "true" : "false");
 }
 
-static void see(const errand_host *h, const struct scope *scope, struct view *v)
+static void see(struct view *v, const struct layer *layer, struct list *node)
 {
-	size_t layers, most = 0;
-	const struct layer **chain = chain_from_far(h, scope, &layers);
+	const struct tool *t = list_entry(node, struct tool, node);
 
-	for (size_t i = 0; i < layers; i++)
-		list_each(node, &chain[i]->tool_order) most++;
-	view_init(v, &h->mem, most);
-	for (size_t i = 0; i < layers; i++)
-		list_each(node, &chain[i]->tool_order)
-		{
-			const struct tool *t = list_entry(node, struct tool, node);
-
-			if (chain[i]->scope || tool_is_allowed(h, scope, t))
-				view_put(v, t->text.ptr, t->text.len, t);
-		}
-	mem_free(&h->mem, chain);
+	if (layer->scope || tool_is_allowed(v->host, v->scope, t))
+		view_put(v, t->text.ptr, t->text.len, t);
 }
 
 static const struct tool **tools_of(const errand_host *h, const struct scope *scope,
@@ -252,7 +241,7 @@ static const struct tool **tools_of(const errand_host *h, const struct scope *sc
 	const struct tool **all;
 	struct view v;
 
-	see(h, scope, &v);
+	view_of(&v, h, scope, offsetof(struct layer, tool_order), see);
 	all = mem_new(&h->mem, (v.count + 1) * sizeof(const struct tool *));
 	for (size_t i = 0; i < v.count; i++)
 		all[i] = v.all[i].thing;
