@@ -357,6 +357,23 @@ static UNUSED const char *inbox(errand_agent a)
 	return text_of(t);
 }
 
+/* A message of @author's ("user", or a plugin) under @id, into the inbox of @a; 0 or the code. */
+static UNUSED int try_insert(errand_agent a, int target, const char *id, const char *author)
+{
+	char json[256];
+	errand_error *e = NULL;
+	int rc;
+
+	(void)snprintf(
+		json, sizeof(json),
+		"{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"hi\"}],"
+		"\"source\":{\"kind\":\"%s\"},\"id\":\"%s\"}",
+		author, id);
+	rc = errand_insert(core.host, a, target, json, ERRAND_NUL, NULL, &e);
+	(void)message(e);
+	return rc;
+}
+
 /* How often @needle is in @hay. */
 static UNUSED int times(const char *hay, const char *needle)
 {

@@ -166,18 +166,7 @@ static UNUSED void fresh_waking(void)
 /* A message of @author's ("user", or a plugin) to alice; 0 or the code. */
 static UNUSED int try_say(int target, const char *id, const char *author)
 {
-	char json[256];
-	errand_error *e = NULL;
-	int rc;
-
-	(void)snprintf(
-		json, sizeof(json),
-		"{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"hi\"}],"
-		"\"source\":{\"kind\":\"%s\"},\"id\":\"%s\"}",
-		author, id);
-	rc = errand_insert(core.host, core.alice, target, json, ERRAND_NUL, NULL, &e);
-	(void)message(e);
-	return rc;
+	return try_insert(core.alice, target, id, author);
 }
 
 static UNUSED void say(int target, const char *id)

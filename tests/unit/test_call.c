@@ -436,18 +436,29 @@ static errand_lease read_in_body(struct work *w)
 	return l;
 }
 
-TEST(d6_a_body_binds_what_it_read_to_its_call)
+/* A body that is to answer yet, and a stream with something to read; *@ret (may be NULL) is the
+ * call. */
+static struct work *in_a_body(errand_call *ret)
 {
 	struct work *w;
-	errand_lease l;
+	errand_call c;
 
 	fresh_tool();
 	tool.answer = NULL;
 	w = start(core.alice, STREAM);
 	emit(w, "x\n");
-	(void)begin("{}");
+	c = begin("{}");
 	run();
-	l = read_in_body(w);
+	if (ret)
+		*ret = c;
+	return w;
+}
+
+TEST(d6_a_body_binds_what_it_read_to_its_call)
+{
+	struct work *w = in_a_body(NULL);
+	errand_lease l = read_in_body(w);
+
 	CHECK_INT(errand_frame_lease(core.host, tool.frame, l), 0);
 	CHECK_INT(errand_lease_commit(core.host, l), ERRAND_EGONE);
 	core.fate = ERRAND_LOST;
@@ -460,14 +471,8 @@ TEST(d6_a_body_binds_what_it_read_to_its_call)
 
 TEST(d6_a_call_that_fails_has_consumed_nothing)
 {
-	struct work *w;
+	struct work *w = in_a_body(NULL);
 
-	fresh_tool();
-	tool.answer = NULL;
-	w = start(core.alice, STREAM);
-	emit(w, "x\n");
-	(void)begin("{}");
-	run();
 	CHECK_INT(errand_frame_lease(core.host, tool.frame, read_in_body(w)), 0);
 	CHECK_INT(errand_answer(core.host, tool.frame, "{\"bad\":1}", ERRAND_NUL), 0);
 	run();
@@ -477,15 +482,9 @@ TEST(d6_a_call_that_fails_has_consumed_nothing)
 
 TEST(d6_a_call_that_is_aborted_after_its_read_has_consumed_nothing)
 {
-	struct work *w;
 	errand_call c;
+	struct work *w = in_a_body(&c);
 
-	fresh_tool();
-	tool.answer = NULL;
-	w = start(core.alice, STREAM);
-	emit(w, "x\n");
-	c = begin("{}");
-	run();
 	CHECK_INT(errand_frame_lease(core.host, tool.frame, read_in_body(w)), 0);
 	CHECK_INT(errand_call_abort(core.host, c), 0);
 	CHECK_INT(errand_answer(core.host, tool.frame, "{\"s\":\"x\"}", ERRAND_NUL), 0);
@@ -495,14 +494,8 @@ TEST(d6_a_call_that_is_aborted_after_its_read_has_consumed_nothing)
 
 TEST(d6_a_lease_cannot_be_named_before_it_is_handed_out)
 {
-	struct work *w;
+	struct work *w = in_a_body(NULL);
 
-	fresh_tool();
-	tool.answer = NULL;
-	w = start(core.alice, STREAM);
-	emit(w, "x\n");
-	(void)begin("{}");
-	run();
 	CHECK_INT(errand_frame_lease(core.host, tool.frame, read_in_body(w)), 0);
 	for (errand_lease guess = 1; guess < 100; guess++)
 		CHECK_INT(errand_lease_commit(core.host, guess), ERRAND_EGONE);

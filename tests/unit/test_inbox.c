@@ -7,18 +7,7 @@ static errand_lease lease;
 /* Insert a user's message under @id; 0 or the code. */
 static int insert(errand_agent a, const char *id)
 {
-	char json[256];
-	errand_error *e = NULL;
-	int rc;
-
-	(void)snprintf(
-		json, sizeof(json),
-		"{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"hi\"}],"
-		"\"source\":{\"kind\":\"user\"},\"id\":\"%s\"}",
-		id);
-	rc = errand_insert(core.host, a, ERRAND_NEXT_STEP, json, ERRAND_NUL, NULL, &e);
-	(void)message(e);
-	return rc;
+	return try_insert(a, ERRAND_NEXT_STEP, id, "user");
 }
 
 /* The ids in a JSON array of messages, with a space between. */
