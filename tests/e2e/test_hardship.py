@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A daemon in trouble: full and read-only disks, a database taken away or damaged, no descriptors
 left, a clock set back, a second daemon. Nothing is lost, and who asks is told why."""
+import contextlib
 import fcntl
 import os
 import resource
@@ -108,11 +109,19 @@ def test_an_end_that_cannot_be_kept_is_told_from_memory_and_flagged():
         equal(d.said().count("kept again"), 1)
 
 
+def all_is_kept(d):
+    """Of @d's tasks, which have ended and were told."""
+    with contextlib.closing(sqlite3.connect(os.path.join(d.state, "errand.db"))) as db:
+        return db.execute("SELECT min(reported) AND NOT EXISTS (SELECT 1 FROM request) "
+                          "FROM task").fetchone()[0]
+
+
 def test_what_was_planned_when_the_disk_began_to_refuse_is_told_and_never_runs():
     with Daemon() as d, tempfile.TemporaryDirectory() as top:
         mark = os.path.join(top, "mark")
         with d.agent(session="s") as a:
             equal(a.text("bash", command="echo before", description="d"), "before\n")
+            wait_for(lambda: all_is_kept(d), 10)  # the next start is the first that is refused
             unkeepable(d, True)
             reply = a.tool("bash", command="touch " + mark, description="d")
             for part in ("[failed: nothing was started", "make room, then start it again"):
