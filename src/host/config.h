@@ -20,9 +20,10 @@ struct err;
 struct config {
 	int64_t live_tasks;     /* of one owner; 0: no limit */
 	int64_t finished_tasks; /* kept for one owner after their ends were told */
-	int64_t kept_bytes, owner_kept_bytes;  /* of logs of ended tasks; 0: no limit */
-	int64_t history_keep_s, history_tasks; /* 0: no limit */
-	int64_t output_limit;                  /* bytes of a reply; 0: no limit */
+	int64_t kept_bytes, owner_kept_bytes; /* of logs of ended tasks; 0: no limit */
+	int64_t task_memory_bytes, task_processes, task_cpu_percent; /* 0: no limit */
+	int64_t history_keep_s, history_tasks;                       /* 0: no limit */
+	int64_t output_limit; /* bytes of a reply; 0: no limit */
 	int64_t foreground_ms, grace_ms;
 	int64_t log_head, log_tail;
 	int64_t wait_default_ms, wait_max_ms;

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <linux/magic.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +15,6 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -24,10 +22,13 @@
 #include "base/err.h"
 #include "base/human.h"
 #include "base/limits.h"
+#include "host/config.h"
 #include "host/gc.h"
 #include "host/ident.h"
+#include "host/launch.h"
 #include "host/link.h"
 #include "host/state.h"
+#include "host/task_limits.h"
 #include "host/version.h"
 #include "run/run.h"
 #include "run/shims.h"
@@ -43,6 +44,7 @@ struct visit {
 	const char *state; /* as given */
 	char *path;        /* NULL: it cannot be used */
 	int folder_fd;
+	pid_t host_pid; /* 0: none runs */
 	doctor_fn fn;
 	void *ud;
 };
@@ -338,6 +340,7 @@ static void look_at_host(struct visit *v)
 		return;
 	switch (link_open(&o, &l, &err)) {
 	case LINK_OPEN:
+		v->host_pid = (pid_t)link_welcome(l)->pid;
 		look_at_version(v, link_welcome(l));
 		break;
 	case LINK_NO_SOCKET:
@@ -409,32 +412,52 @@ static void look_at_proc(struct visit *v)
 		tell(v, DOCTOR_FINE, "/proc", "lists the children of a process");
 }
 
-static void look_at_cgroup(struct visit *v)
-{
-	struct statfs fs;
+/* ---- the rest ---- */
 
-	if (statfs("/sys/fs/cgroup", &fs) < 0 || fs.f_type != CGROUP2_SUPER_MAGIC)
-		tell(v, DOCTOR_FINE, "cgroup", "no version 2 here; not needed so far");
-	else if (access("/sys/fs/cgroup/cgroup.procs", W_OK) < 0)
-		tell(v, DOCTOR_FINE, "cgroup",
-		     "version 2, not delegated to us; not needed so far");
-	else
-		tell(v, DOCTOR_FINE, "cgroup", "version 2, writable; not used so far");
+/* Of a host that runs, what it does; without one, what the next one can do. */
+static void look_at_held(const struct visit *v, const struct config *c)
+{
+	autobuf struct buf held = BUF_INIT(KIB(1)), missing = BUF_INIT(KIB(1));
+	struct err why = {0};
+	unsigned can = ~0u;
+
+	if (v->host_pid)
+		can = run_can_limit(v->host_pid, &why);
+	else if (!launch_has_systemd())
+		can = 0;
+	task_limits_put(c, can, true, &held);
+	task_limits_put(c, can, false, &missing);
+	if (held.len)
+		tell(v, DOCTOR_FINE, "limits", "%s: %s", buf_text(&held),
+		     v->host_pid ? "held for each task that this host starts"
+				 : "the next host can hold them, if systemd starts it");
+	if (missing.len)
+		tell(v, DOCTOR_POORER, "limits",
+		     "%s: not held for any task%s%s: a host needs a control group of its "
+		     "own with their controllers (memory, pids, cpu); `systemctl --user "
+		     "start errand` gives it one, or a unit with Delegate=yes; end the one "
+		     "that runs before, its tasks go on",
+		     buf_text(&missing), why.msg[0] ? ", since " : "", why.msg);
 }
 
-/* ---- the rest ---- */
+static void look_at_limits(struct visit *v)
+{
+	autobuf struct buf set = BUF_INIT(KIB(1));
+	struct config c = {0};
+
+	if (config_read(&c, environ, NULL) < 0)
+		return; /* that has been told */
+	task_limits_put(&c, 0, false, &set);
+	if (set.len)
+		look_at_held(v, &c);
+	else
+		tell(v, DOCTOR_FINE, "limits", "none is set for a task");
+	config_release(&c);
+}
 
 static void look_at_systemd(struct visit *v)
 {
-	const char *folder = getenv("XDG_RUNTIME_DIR");
-	char path[PATH_MAX];
-
-	if (folder && *folder == '/')
-		(void)snprintf(path, sizeof(path), "%s/systemd/private", folder);
-	else
-		(void)snprintf(path, sizeof(path), "/run/user/%u/systemd/private",
-			       (unsigned)geteuid());
-	if (access(path, F_OK) == 0)
+	if (launch_has_systemd())
 		tell(v, DOCTOR_FINE, "systemd", "there is one for this user");
 	else
 		tell(v, DOCTOR_FINE, "systemd",
@@ -457,7 +480,7 @@ void doctor(const char *state, doctor_fn fn, void *ud)
 		look_at_folder,      look_at_modes,   look_at_disk,      look_at_store,
 		look_at_run_folders, look_at_host,    look_at_shim,      look_at_leftovers,
 		look_at_shims,       look_at_pidfd,   look_at_subreaper, look_at_proc,
-		look_at_cgroup,      look_at_systemd, look_at_clock,
+		look_at_limits,      look_at_systemd, look_at_clock,
 	};
 	struct visit v = {.state = state, .folder_fd = -1, .fn = fn, .ud = ud};
 

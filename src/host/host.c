@@ -18,6 +18,7 @@
 #include "host/ident.h"
 #include "host/journal.h"
 #include "host/judge.h"
+#include "host/task_limits.h"
 #include "mcp/mcp.h"
 #include "run/bash.h"
 #include "run/run.h"
@@ -279,6 +280,26 @@ static int start_core(struct host *h, struct err *err)
 	return 0;
 }
 
+/* Without them tasks run all the same; whoever runs the host is to know that. */
+static void limit_tasks(struct host *h)
+{
+	autobuf struct buf missing = BUF_INIT(KIB(1));
+	struct err why = {0};
+	int64_t limits[RUN_LIMITS];
+
+	task_limits_put(&h->config, 0, false, &missing);
+	if (!missing.len)
+		return;
+	buf_clear(&missing);
+	task_limits(&h->config, limits);
+	task_limits_put(&h->config, run_limit(h->run, limits, &why), false, &missing);
+	if (!missing.len)
+		return;
+	buf_addf(&missing, ": not held for any task, since %s; see `errand doctor`",
+		 why.msg);
+	host_say(buf_text(&missing));
+}
+
 static int start_bash(struct host *h, struct err *err)
 {
 	struct bash_config c = {
@@ -307,9 +328,11 @@ static int start_bash(struct host *h, struct err *err)
 	if (!shim)
 		return -ERR_NOT_FOUND;
 	rc = run_new(h->state.path, shim, &h->run, err);
-	if (rc == 0)
-		h->bash = bash_new(h->core, h->run, &c);
-	return rc;
+	if (rc < 0)
+		return rc;
+	limit_tasks(h);
+	h->bash = bash_new(h->core, h->run, &c);
+	return 0;
 }
 
 /* The tools, behind what was restored. */

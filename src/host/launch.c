@@ -125,7 +125,7 @@ static void release(struct launch *l)
 
 /* ---- systemd ---- */
 
-static bool has_user_manager(void)
+bool launch_has_systemd(void)
 {
 	const char *folder = getenv("XDG_RUNTIME_DIR");
 	char path[PATH_MAX];
@@ -157,15 +157,17 @@ static bool run_quietly(char *const *argv)
 	return rc == 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* Its tasks are in the same control group, and are to outlive it. */
+/* Its tasks are in the same control group, and are to outlive it; it makes one in that for each
+ * task that it is to limit. */
 static bool start_by_systemd(struct launch *l)
 {
 	static char program[] = "systemd-run", user[] = "--user", collect[] = "--collect",
 		    quiet[] = "--quiet", stop[] = "--property=KillMode=process",
-		    oom[] = "--property=OOMPolicy=continue", end[] = "--",
-		    command[] = "daemon", option[] = "--state";
-	char *argv[MAX_VARIABLES + 16] = {program, user, collect, quiet, stop, oom};
-	size_t n = 6, first = n;
+		    oom[] = "--property=OOMPolicy=continue",
+		    group[] = "--property=Delegate=yes", end[] = "--", command[] = "daemon",
+		    option[] = "--state";
+	char *argv[MAX_VARIABLES + 16] = {program, user, collect, quiet, stop, oom, group};
+	size_t n = 7, first = n;
 	struct buf setting = BUF_INIT(MAX_CONTEXT);
 	bool is_started;
 
@@ -257,7 +259,7 @@ static bool may_write(void)
 
 static int start_daemon(struct launch *l, struct err *err)
 {
-	if (has_user_manager() && start_by_systemd(l))
+	if (launch_has_systemd() && start_by_systemd(l))
 		return 0;
 	if (!may_write())
 		return err_set(

@@ -12,3 +12,5 @@
  */
 enum link_state launch_link(const struct link_options *o, struct link **ret,
 			    struct err *err);
+/* Is there a systemd for this user, which is asked to start one? */
+bool launch_has_systemd(void);

@@ -61,6 +61,7 @@ static void put_wait_status(struct buf *out, int wait_status)
 static bool has_wait_status(const struct run_end *end)
 {
 	return end->cause == RUN_EXIT || end->cause == RUN_SIGNAL ||
+	       end->cause == RUN_OOM ||
 	       ((end->cause == RUN_KILL || end->cause == RUN_DEADLINE) &&
 		!bash_is_incomplete(end));
 }
@@ -68,11 +69,9 @@ static bool has_wait_status(const struct run_end *end)
 static void put_end(struct buf *out, const struct run_end *end)
 {
 	static const char *const causes[] = {
-		[RUN_EXIT] = "exit",
-		[RUN_SIGNAL] = "signal",
-		[RUN_KILL] = "kill",
-		[RUN_DEADLINE] = "deadline",
-		[RUN_NOT_STARTED] = "not-started",
+		[RUN_EXIT] = "exit",         [RUN_SIGNAL] = "signal",
+		[RUN_OOM] = "oom",           [RUN_KILL] = "kill",
+		[RUN_DEADLINE] = "deadline", [RUN_NOT_STARTED] = "not-started",
 		[RUN_LOST] = "lost",
 	};
 
@@ -84,6 +83,10 @@ static void put_end(struct buf *out, const struct run_end *end)
 	put_number(out, "durationMs", (uint64_t)end->took_ms);
 	put_number(out, "cpuMs", end->cpu_us / 1000);
 	put_number(out, "peakKiB", end->peak_kib);
+	if (end->memory_hit)
+		put_number(out, "memoryLimitHit", end->memory_hit);
+	if (end->processes_hit)
+		put_number(out, "processLimitHit", end->processes_hit);
 	if (end->processes_left)
 		put_number(out, "processesLeft", end->processes_left);
 	if (end->detached_left)

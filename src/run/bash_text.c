@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* bash_text.c - the words of `bash`: what is wrong with a call, how it ended (spec D11). */
+#include <inttypes.h>
 #include <math.h>
 
 #include "base/limits.h"
@@ -99,9 +100,28 @@ static int put_process(struct buf *out, const struct run_end *end)
 	return status;
 }
 
-/* Behind what the main process came to: who has outlived it. */
-static void put_left(struct buf *out, const struct run_end *end)
+/* In the largest unit in which it is whole. */
+static void put_bytes(struct buf *out, uint64_t bytes)
 {
+	static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+	size_t i = 0;
+
+	for (; bytes % 1024 == 0 && i + 1 < sizeof(units) / sizeof(units[0]); i++)
+		bytes /= 1024;
+	buf_addf(out, "%" PRIu64 " %s", bytes, units[i]);
+}
+
+/* Behind what the main process came to: what it ran into, and who has outlived it. */
+static void put_more(struct buf *out, const struct run_end *end)
+{
+	if (end->cause == RUN_OOM)
+		buf_adds(out, ", out of memory");
+	if (end->cause == RUN_OOM && end->memory_hit) {
+		buf_adds(out, ": limit ");
+		put_bytes(out, end->memory_hit);
+	}
+	if (end->processes_hit)
+		buf_addf(out, ", process limit %" PRIu64 " reached", end->processes_hit);
 	if (end->processes_left)
 		buf_addf(out, ", %u process%s left", end->processes_left,
 			 end->processes_left == 1 ? "" : "es");
@@ -158,8 +178,9 @@ int bash_outcome(const struct run_end *end, struct buf *ret_detail)
 	switch (end->cause) {
 	case RUN_EXIT:
 	case RUN_SIGNAL:
+	case RUN_OOM:
 		status = put_process(ret_detail, end);
-		put_left(ret_detail, end);
+		put_more(ret_detail, end);
 		return status;
 	case RUN_KILL:
 		return put_killed(ret_detail, end);

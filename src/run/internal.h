@@ -2,8 +2,8 @@
 /*
  * internal.h - what the files of the host's side share. run.c owns the tasks' lives,
  * plan.c makes their specs, spawn.c their shims, request.c speaks to these, log.c reads what
- * they wrote (logfile.c), lost.c finds out what became of one that fell silent. reader.c
- * needs none of them.
+ * they wrote (logfile.c), lost.c finds out what became of one that fell silent. group.c limits
+ * what they use. reader.c needs none of them.
  */
 #pragma once
 
@@ -32,6 +32,8 @@ struct run {
 	char *shim;
 	uint8_t boot_id[16];
 	int oom_score_adj; /* of the tasks */
+	int groups_fd;     /* the folder of their control groups; -1: they have none */
+	int64_t limits[RUN_LIMITS];
 	bool is_leaving;
 	struct map by_id;
 	uint64_t last_id;
@@ -83,8 +85,14 @@ int run_plan(struct run_task *t, const struct run_spec *spec, struct err *err);
 
 /* spawn.c: folder, spec, shim. Its socket is t->sock. */
 int run_spawn(struct run_task *t, struct err *err);
-/* Delete a run folder in which nobody lives. */
+/* The same descriptor above those that a shim is born with: it can be copied to one of them. */
+int run_lift(int fd);
+/* Delete a run folder in which nobody lives, and its control group. */
 void run_remove_folder(const struct run *r, const char *uid);
+
+/* group.c: what the limits need for the task @uid; its control group, if nobody is left in it. */
+int run_make_group(const struct run *r, const char *uid, struct err *err);
+void run_remove_group(const struct run *r, const char *uid);
 
 /* run.c: tell the end, once. @t may be gone afterwards. */
 void run_settle(struct run_task *t, const struct run_end *end);

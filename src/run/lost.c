@@ -219,6 +219,7 @@ static void settle_lost(struct run_task *t, const char *why)
 	(void)snprintf(end.why, sizeof(end.why), "%s", why);
 	end.ended_ms = clock_wall_ms();
 	end.bytes_seen = run_log_end(t);
+	run_remove_group(t->run, t->uid);
 	run_settle(t, &end);
 }
 

@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -93,7 +94,7 @@ int run_new(const char *folder, const char *shim, struct run **ret, struct err *
 	struct run *r = mem_new(NULL, sizeof(*r));
 	int rc;
 
-	r->tasks_fd = r->epoll_fd = r->null_fd = -1;
+	r->tasks_fd = r->epoll_fd = r->null_fd = r->groups_fd = -1;
 	list_init(&r->planned);
 	list_init(&r->live);
 	list_init(&r->silent);
@@ -152,6 +153,7 @@ void run_free(struct run *r)
 	close_if(r->tasks_fd);
 	close_if(r->epoll_fd);
 	close_if(r->null_fd);
+	close_if(r->groups_fd);
 	mem_free(NULL, r->tasks_path);
 	mem_free(NULL, r->shim);
 	mem_free(NULL, r);
@@ -188,7 +190,8 @@ void run_settle(struct run_task *t, const struct run_end *end)
 	t->fn(t->ud, t, end);
 }
 
-void run_settle_record(struct run_task *t, const struct proto_record *record)
+/* The kernel ends for want of memory by a signal, which nobody here had sent. */
+static enum run_cause cause_of(const struct proto_record *record)
 {
 	static const enum run_cause causes[] = {
 		[PROTO_CAUSE_NONE] = RUN_LOST,
@@ -198,9 +201,19 @@ void run_settle_record(struct run_task *t, const struct proto_record *record)
 		[PROTO_CAUSE_DEADLINE] = RUN_DEADLINE,
 		[PROTO_CAUSE_NOT_STARTED] = RUN_NOT_STARTED,
 	};
+
+	if (record->cause > PROTO_CAUSE_NOT_STARTED)
+		return RUN_LOST;
+	if (record->cause == PROTO_CAUSE_SIGNAL && record->memory_hit &&
+	    WTERMSIG(record->wait_status) == SIGKILL)
+		return RUN_OOM;
+	return causes[record->cause];
+}
+
+void run_settle_record(struct run_task *t, const struct proto_record *record)
+{
 	struct run_end end = {
-		.cause = record->cause <= PROTO_CAUSE_NOT_STARTED ? causes[record->cause]
-								  : RUN_LOST,
+		.cause = cause_of(record),
 		.wait_status = record->wait_status,
 		.deadline_ms = record->deadline_ms,
 		.bytes_seen = record->bytes_seen,
@@ -216,6 +229,8 @@ void run_settle_record(struct run_task *t, const struct proto_record *record)
 		.cpu_us = record->cpu_us,
 		.peak_kib = record->peak_kib,
 		.log_errno = (int)record->log_errno,
+		.memory_hit = record->memory_hit == PROTO_MACHINE ? 0 : record->memory_hit,
+		.processes_hit = record->processes_hit,
 	};
 	struct run *r = t->run;
 	uint64_t id = t->id;

@@ -48,6 +48,7 @@ struct run_spec {
 enum run_cause {
 	RUN_EXIT,        /* by itself, with an exit code */
 	RUN_SIGNAL,      /* a signal nobody here asked for */
+	RUN_OOM,         /* the kernel's, for want of memory */
 	RUN_KILL,        /* after run_kill(), or of a signal of run_signal() */
 	RUN_DEADLINE,    /* after its deadline */
 	RUN_NOT_STARTED, /* exec, workdir, fork ... failed */
@@ -70,7 +71,10 @@ struct run_end {
 	int64_t started_ms, ended_ms; /* wall */
 	int64_t took_ms;              /* monotonic; 0: no shim has recorded it */
 	uint64_t cpu_us, peak_kib;    /* of the main process and what it waited for */
-	int log_errno; /* why the log stopped before the task; 0: it did not */
+	int log_errno;       /* why the log stopped before the task; 0: it did not */
+	uint64_t memory_hit; /* OOM: the task's limit; 0: the machine's memory was full */
+	uint64_t
+		processes_hit; /* the limit at which the task could not fork; 0: it could */
 };
 
 /* [from run_turn, run_flush, run_refuse] The end is on disk. Exactly once for each task started. */
@@ -83,6 +87,28 @@ typedef void (*run_end_fn)(void *ud, struct run_task *t, const struct run_end *e
 int run_new(const char *folder, const char *shim, struct run **ret, struct err *err);
 /* Forgets everything; kills nothing. NULL is fine. */
 void run_free(struct run *r);
+
+/* ---- limits of each task ---- */
+
+enum run_limit {
+	RUN_MEMORY, /* bytes */
+	RUN_PROCESSES,
+	RUN_CPU, /* percent of one */
+	RUN_LIMITS,
+};
+
+/*
+ * Start tasks under @limits from now on; 0: none. That takes a control group (version 2) which is
+ * this process' own: it moves into a group below it, and each task gets one beside that. Returns
+ * those that hold, as bits 1 << RUN_MEMORY ...; of others @err says why not. A task whose
+ * group cannot be had later does not start.
+ */
+unsigned run_limit(struct run *r, const int64_t limits[RUN_LIMITS], struct err *err);
+/* The same with the folder @groups, which is taken. */
+unsigned run_limit_in(struct run *r, int groups, const int64_t limits[RUN_LIMITS],
+		      struct err *err);
+/* What the host with this @pid can hold, as such bits, and in @err why nothing else. */
+unsigned run_can_limit(pid_t pid, struct err *err);
 
 /* The @ud of the task that has this shim, or this name; NULL: none has. */
 void *run_of_shim(const struct run *r, pid_t shim);

@@ -79,6 +79,7 @@ void run_remove_folder(const struct run *r, const char *uid)
 					    PROTO_SOCK};
 	char path[PROTO_UID_LEN + 16];
 
+	run_remove_group(r, uid);
 	/* Nearly always these are all, and no listing is needed. */
 	for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++) {
 		(void)snprintf(path, sizeof(path), "%s/%s", uid, usual[i]);
@@ -92,8 +93,7 @@ void run_remove_folder(const struct run *r, const char *uid)
 
 /* ---- the process ---- */
 
-/* Source descriptors must not be among the numbers that they are copied to. */
-static int lift(int fd)
+int run_lift(int fd)
 {
 	int high;
 
@@ -136,6 +136,8 @@ static int start_shim(const struct run *r, int folder, int sock)
 		(void)posix_spawn_file_actions_adddup2(&fds, r->null_fd, fd);
 	(void)posix_spawn_file_actions_adddup2(&fds, folder, PROTO_FOLDER_FD);
 	(void)posix_spawn_file_actions_adddup2(&fds, sock, PROTO_HOST_FD);
+	if (r->groups_fd >= 0)
+		(void)posix_spawn_file_actions_adddup2(&fds, r->groups_fd, PROTO_GROUPS_FD);
 	rc = posix_spawn(&pid, r->shim, &fds, &attr, argv, env);
 	(void)posix_spawn_file_actions_destroy(&fds);
 	(void)posix_spawnattr_destroy(&attr);
@@ -148,14 +150,16 @@ int run_spawn(struct run_task *t, struct err *err)
 	autoclose int folder = -1, theirs = -1;
 
 	rc = make_folder(t, &folder, err);
+	if (rc == 0)
+		rc = run_make_group(t->run, t->uid, err);
 	if (rc != 0)
 		return rc;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) !=
 	    0)
 		return err_sys(err, errno, "cannot make a socket");
 	t->sock = pair[0];
-	theirs = lift(pair[1]);
-	folder = lift(folder);
+	theirs = run_lift(pair[1]);
+	folder = run_lift(folder);
 	if (theirs < 0 || folder < 0)
 		return err_sys(err, errno, "cannot make a descriptor");
 	rc = start_shim(t->run, folder, theirs);

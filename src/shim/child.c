@@ -12,6 +12,7 @@
 #include "shim/proto.h"
 
 enum step {
+	STEP_GROUP,
 	STEP_INPUT,
 	STEP_OUTPUT,
 	STEP_CHDIR,
@@ -58,15 +59,17 @@ static void close_all_but(int fd)
 }
 
 /* The shim's dispositions are the default ones already; only its mask is its own. */
-static enum step become(const struct proto_spec *spec, int input_fd, int output_fd,
+static enum step become(const struct proto_spec *spec, const struct child_fds *fds,
 			int report_fd)
 {
 	sigset_t none;
 
 	(void)setsid();
-	if (input_fd >= 0 && dup2(input_fd, STDIN_FILENO) < 0)
+	if (fds->group >= 0 && write(fds->group, "0", 1) < 0) /* this process */
+		return STEP_GROUP;
+	if (fds->input >= 0 && dup2(fds->input, STDIN_FILENO) < 0)
 		return STEP_INPUT;
-	if (dup2(output_fd, STDOUT_FILENO) < 0 || dup2(output_fd, STDERR_FILENO) < 0)
+	if (dup2(fds->output, STDOUT_FILENO) < 0 || dup2(fds->output, STDERR_FILENO) < 0)
 		return STEP_OUTPUT;
 	raise_oom_score(spec->oom_score_adj);
 	close_all_but(report_fd);
@@ -81,33 +84,34 @@ static enum step become(const struct proto_spec *spec, int input_fd, int output_
 	return STEP_EXEC;
 }
 
-pid_t child_start(const struct proto_spec *spec, int input_fd, int output_fd,
+pid_t child_start(const struct proto_spec *spec, const struct child_fds *fds,
 		  int *ret_report_fd)
 {
 	struct report report;
-	int fds[2];
+	int pair[2];
 	pid_t pid;
 
-	if (pipe2(fds, O_CLOEXEC) != 0)
+	if (pipe2(pair, O_CLOEXEC) != 0)
 		return -1;
 	pid = fork();
 	if (pid == 0) {
-		report.step = become(spec, input_fd, output_fd, fds[1]);
+		report.step = become(spec, fds, pair[1]);
 		report.errnum = errno;
-		(void)!write(fds[1], &report, sizeof(report));
+		(void)!write(pair[1], &report, sizeof(report));
 		_exit(127);
 	}
-	(void)close(fds[1]);
+	(void)close(pair[1]);
 	if (pid < 0)
-		(void)close(fds[0]);
+		(void)close(pair[0]);
 	else
-		*ret_report_fd = fds[0];
+		*ret_report_fd = pair[0];
 	return pid;
 }
 
 bool child_failed(int report_fd, const struct child_names *names, char *why, size_t size)
 {
 	static const char *const verbs[] = {
+		[STEP_GROUP] = "limit",
 		[STEP_INPUT] = "connect the input of",
 		[STEP_OUTPUT] = "connect the output of",
 		[STEP_CHDIR] = "change to",

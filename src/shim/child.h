@@ -8,13 +8,18 @@
 
 struct proto_spec;
 
+/* What a child is given. */
+struct child_fds {
+	int input;  /* -1: it has no input */
+	int output; /* also for its errors */
+	int group;  /* the file that takes it into its control group; -1: it has none */
+};
+
 /*
- * Fork and execute. The child reads from @input_fd (-1: from nothing) and its output goes
- * into @output_fd; *@ret_report_fd becomes
- * readable with the reason if it could not get as far as the program, and is empty at its
- * end otherwise. Returns the pid, or -1 with errno.
+ * Fork and execute. *@ret_report_fd becomes readable with the reason if it could not get as far
+ * as the program, and is empty at its end otherwise. Returns the pid, or -1 with errno.
  */
-pid_t child_start(const struct proto_spec *spec, int input_fd, int output_fd,
+pid_t child_start(const struct proto_spec *spec, const struct child_fds *fds,
 		  int *ret_report_fd);
 
 /* What a failure is about, cut to what a text has room for. */

@@ -17,7 +17,9 @@
 #define CHECKSUM_AT (PROTO_RECORD_SIZE - 8)
 
 #define PROTO_SIZE(type, name) +sizeof(proto_##type)
-_Static_assert(8 PROTO_RECORD_FIELDS(PROTO_SIZE) + 16 + PROTO_WHY_LEN <= CHECKSUM_AT,
+_Static_assert(8 PROTO_RECORD_FIELDS(PROTO_SIZE) + 16 +
+			       PROTO_WHY_LEN PROTO_RECORD_MORE(PROTO_SIZE) <=
+		       CHECKSUM_AT,
 	       "a record fits into its slot");
 #undef PROTO_SIZE
 
@@ -43,10 +45,12 @@ void proto_put_record(uint8_t out[PROTO_RECORD_SIZE], const struct proto_record 
 	at = wire_put(at, PROTO_RECORD_SIZE, 2);
 #define PROTO_PUT(type, name) at = wire_put(at, (uint64_t)r->name, sizeof(proto_##type));
 	PROTO_RECORD_FIELDS(PROTO_PUT)
-#undef PROTO_PUT
 	memcpy(at, r->boot_id, sizeof(r->boot_id));
 	at += sizeof(r->boot_id);
 	memcpy(at, r->why, strnlen(r->why, PROTO_WHY_LEN - 1));
+	at += PROTO_WHY_LEN;
+	PROTO_RECORD_MORE(PROTO_PUT)
+#undef PROTO_PUT
 	(void)wire_put(out + CHECKSUM_AT, checksum(out, CHECKSUM_AT), 8);
 }
 
@@ -61,10 +65,12 @@ int proto_get_record(const uint8_t *bytes, size_t len, struct proto_record *ret)
 		return -ERR_FORMAT;
 #define PROTO_GET(type, name) r.name = (proto_##type)wire_get(&at, sizeof(proto_##type));
 	PROTO_RECORD_FIELDS(PROTO_GET)
-#undef PROTO_GET
 	memcpy(r.boot_id, at, sizeof(r.boot_id));
 	at += sizeof(r.boot_id);
 	memcpy(r.why, at, PROTO_WHY_LEN - 1);
+	at += PROTO_WHY_LEN;
+	PROTO_RECORD_MORE(PROTO_GET)
+#undef PROTO_GET
 	*ret = r;
 	return 0;
 }

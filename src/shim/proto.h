@@ -44,7 +44,10 @@ struct buf;
 enum {
 	PROTO_FOLDER_FD = 3,
 	PROTO_HOST_FD = 4,
-	PROTO_FIRST_FREE_FD = 5,
+	/* Where the host limits its tasks: the folder of their control groups, in which that of
+	 * this one has its uid as its name. Need not be open; a shim that does not know it closes it. */
+	PROTO_GROUPS_FD = 5,
+	PROTO_FIRST_FREE_FD = 6,
 };
 
 /* ---- the status record ---- */
@@ -107,9 +110,21 @@ typedef int64_t proto_i64;
 
 #define PROTO_WHY_LEN 200
 
+/*
+ * Those behind the reason, in what was free and 0: who does not know them skips them, and a
+ * record that lacks them has them as 0. New ones come last.
+ */
+#define PROTO_RECORD_MORE(F)                                                               \
+	F(u64, memory_hit)    /* the limit of memory that it was killed at */              \
+	F(u64, processes_hit) /* the limit of processes that a fork of it has met */
+
+/* In memory_hit: the whole machine had no memory left. */
+#define PROTO_MACHINE UINT64_MAX
+
 struct proto_record {
 #define PROTO_MEMBER(type, name) proto_##type name;
 	PROTO_RECORD_FIELDS(PROTO_MEMBER)
+	PROTO_RECORD_MORE(PROTO_MEMBER)
 #undef PROTO_MEMBER
 	uint8_t boot_id[16];
 	char why[PROTO_WHY_LEN]; /* NOT_STARTED: the reason, one line */

@@ -69,6 +69,7 @@ struct shim {
 	int output_fd; /* the pipe's reading end; -1 after its end */
 	int epoll_fd, signal_fd, listen_fd;
 	int stdin_fd; /* the pipe's writing end; -1: there is none, or it is closed */
+	int groups_fd, group_fd; /* of the control groups, and the task's own; -1: none */
 	struct shim_host hosts[SHIM_HOSTS];
 	unsigned n_slots; /* as many of them as the limit of descriptors bears */
 
@@ -117,6 +118,13 @@ bool shim_input_open(struct shim *s, int *ret_theirs);
 void shim_input(struct shim *s, unsigned slot, const struct proto_request *q);
 void shim_input_flush(struct shim *s);
 void shim_input_close(struct shim *s);
+
+/* group.c: false: the task has a group, and cannot be put into it. Else *@ret_procs is what its
+ * process writes to; -1: it has none. */
+bool shim_group_open(struct shim *s, int *ret_procs);
+/* What it has run into goes into the record. */
+void shim_group_note(struct shim *s);
+void shim_group_remove(const struct shim *s);
 
 /* leftovers.c */
 struct tree_scope shim_victims(const struct shim *s);

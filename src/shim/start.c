@@ -56,18 +56,21 @@ static bool own_signals(struct shim *s)
 	return s->signal_fd >= 0;
 }
 
-static bool own_descriptors(void)
+static bool own_descriptors(struct shim *s)
 {
 	(void)syscall(SYS_close_range, PROTO_FIRST_FREE_FD, ~0U, 0);
 	if (fchdir(PROTO_FOLDER_FD) != 0)
 		return false;
 	(void)close(PROTO_FOLDER_FD); /* the current folder is enough */
+	if (fcntl(PROTO_GROUPS_FD, F_SETFD, FD_CLOEXEC) == 0)
+		s->groups_fd = PROTO_GROUPS_FD;
 	return fcntl(PROTO_HOST_FD, F_SETFD, FD_CLOEXEC) == 0;
 }
 
 static bool own_process(struct shim *s)
 {
 	s->output_fd = s->report_fd = s->status_fd = s->stdin_fd = -1;
+	s->groups_fd = s->group_fd = -1;
 	s->timer_ms = s->deadline_ms = INT64_MAX;
 	/* First of all: whatever fails from here on, the host is told. */
 	for (unsigned i = 1; i < SHIM_HOSTS; i++)
@@ -75,7 +78,8 @@ static bool own_process(struct shim *s)
 	s->hosts[0].fd = PROTO_HOST_FD;
 	(void)setsid(); /* fails if it is done already */
 	(void)umask(077);
-	return own_descriptors() && own_signals(s) && prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
+	return own_descriptors(s) && own_signals(s) &&
+	       prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
 }
 
 /* EWOULDBLOCK: another shim is at work here, or a host that declares this folder void. */
@@ -191,13 +195,20 @@ static uint64_t ticks_of(pid_t pid, uint64_t before, uint64_t after)
 	return st.ticks;
 }
 
+static void close_if(int fd)
+{
+	if (fd >= 0)
+		(void)close(fd);
+}
+
 static bool fork_task(struct shim *s)
 {
 	uint64_t before = boot_ticks();
-	int fds[2], input_fd;
+	int fds[2], input_fd, group_fd;
 	pid_t pid;
 
-	if (!shim_input_open(s, &input_fd) || pipe2(fds, O_CLOEXEC) != 0)
+	if (!shim_group_open(s, &group_fd) || !shim_input_open(s, &input_fd) ||
+	    pipe2(fds, O_CLOEXEC) != 0)
 		return false;
 	(void)fcntl(fds[0], F_SETFL, O_NONBLOCK);
 	s->output_fd = fds[0];
@@ -205,10 +216,11 @@ static bool fork_task(struct shim *s)
 		return false;
 	s->started_mono_ms = clock_mono_ms();
 	s->record.started_ms = clock_wall_ms();
-	pid = child_start(&s->spec, input_fd, fds[1], &s->report_fd);
+	pid = child_start(&s->spec, &(struct child_fds){input_fd, fds[1], group_fd},
+			  &s->report_fd);
 	(void)close(fds[1]);
-	if (input_fd >= 0)
-		(void)close(input_fd);
+	close_if(input_fd);
+	close_if(group_fd);
 	if (pid < 0)
 		return false;
 	s->record.pid = pid;
@@ -284,6 +296,7 @@ void shim_leave(struct shim *s)
 	char folder[3 + PROTO_UID_LEN + 1];
 
 	(void)unlink(PROTO_SOCK);
+	shim_group_remove(s);
 	if (!s->is_discarded)
 		return;
 	log_remove(&s->log);

@@ -107,6 +107,7 @@ static enum state sweep_all_asked(struct shim *s)
 static enum state finish(struct shim *s)
 {
 	shim_note_left(s);
+	shim_group_note(s);
 	shim_announce(s);
 	return s->is_sweep_due ? sweep_asked(s) : begin_ended(s);
 }

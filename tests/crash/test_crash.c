@@ -89,6 +89,7 @@ static void check_end(struct world *w, const struct life *l, struct job *j)
 		assert_true(e->why[0] != 0);
 		expect_log(w, j, false);
 		break;
+	case RUN_OOM:
 	case RUN_DEADLINE:
 		fail_msg("there was no deadline");
 	}

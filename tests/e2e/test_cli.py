@@ -698,6 +698,43 @@ def test_doctor_finds_a_good_place_good():
         assert "pid %d" % d.proc.pid in said, said
 
 
+# Our own control group is never the daemon's alone: the test is in it.
+LIMITS = {"ERRAND_LIMITS_TASK_MEMORY_BYTES": "512MiB", "ERRAND_LIMITS_TASK_CPU_PERCENT": "50"}
+KEYS = "limits.task_memory_bytes, limits.task_cpu_percent"
+
+
+def test_a_limit_of_tasks_that_cannot_be_held_is_told_once_and_tasks_run():
+    with Daemon(env=LIMITS) as d:
+        equal(out(d, "run", "--wait", "echo a"), "a\n")
+        equal(out(d, "run", "--wait", "echo b"), "b\n")
+        line, = re.findall("^.*not held.*$", d.said(), re.M)
+        assert line.startswith("errand: %s: not held for any task, since " % KEYS), line
+        assert line.endswith("; see `errand doctor`"), line
+    with Daemon() as d:
+        assert "not held" not in d.said(), d.said()
+
+
+def test_doctor_says_of_limits_of_tasks_whether_they_are_held():
+    with Daemon() as d:
+        assert re.search("^ok +limits +none is set for a task$", out(d, "doctor"), re.M)
+        d.env.update(LIMITS)
+        found, = re.findall("^note +limits +(.*)$", out(d, "doctor"), re.M)
+        assert found.startswith(KEYS + ": not held for any task, since "), found
+        assert "Delegate=yes" in found and "systemctl --user start errand" in found, found
+        d.kill()
+        found, = re.findall("^note +limits +(.*)$", out(d, "doctor"), re.M)
+        assert found.startswith(KEYS + ": not held for any task: "), found
+        with tempfile.TemporaryDirectory() as folder:
+            os.mkdir(os.path.join(folder, "systemd"))
+            with open(os.path.join(folder, "systemd", "private"), "w", encoding="ascii"):
+                pass
+            d.env["XDG_RUNTIME_DIR"] = folder
+            found, = re.findall("^ok +limits +(.*)$", out(d, "doctor"), re.M)
+            equal(found, KEYS + ": the next host can hold them, if systemd starts it")
+            del d.env["XDG_RUNTIME_DIR"]
+        d.start()
+
+
 def test_doctor_finds_a_state_folder_that_is_open_to_others():
     with tempfile.TemporaryDirectory() as state:
         os.chmod(state, 0o755)

@@ -105,7 +105,8 @@ def test_the_user_manager_of_systemd_starts_it_where_there_is_one():
         with open(os.path.join(top, "said"), encoding="utf-8") as f:
             said = f.read()
         assert said.startswith("--user --collect --quiet --property=KillMode=process "
-                               "--property=OOMPolicy=continue --setenv="), said
+                               "--property=OOMPolicy=continue --property=Delegate=yes "
+                               "--setenv="), said
         assert "--setenv=ERRAND_DAEMON_IDLE_S=5" in said, said
         assert said.rstrip().endswith("daemon --state " + state), said
 

@@ -27,6 +27,7 @@ static void check_end(struct world *w, const struct job *j, const char *fault,
 		assert_true(is_killed);
 		break;
 	case RUN_DEADLINE:
+	case RUN_OOM:
 		fail_msg("%s: nobody asked for that", fault);
 	}
 	wait_until(w, is_folder_free(w));

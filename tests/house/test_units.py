@@ -55,8 +55,9 @@ def test_systemd_would_say_what_it_does_not_take():
 def test_tasks_outlive_a_stop_and_are_forbidden_nothing():
     said = settings()
     assert said["KillMode"] == "process" and said["OOMPolicy"] == "continue", said
+    assert said["Delegate"] == "yes", said  # or it could limit no task
     allowed = {"Description", "Documentation", "Type", "ExecStart", "Environment", "UMask",
-               "KillMode", "Restart", "OOMPolicy", "TasksMax", "WantedBy"}
+               "KillMode", "Restart", "OOMPolicy", "TasksMax", "Delegate", "WantedBy"}
     assert set(said) == allowed, set(said) ^ allowed
 
 

@@ -29,6 +29,8 @@ static struct proto_record sample(void)
 		.signals = 1 << 8,
 		.boot_id = {1, 2, 3},
 		.why = "because",
+		.memory_hit = 64 << 20,
+		.processes_hit = 50,
 	};
 }
 
@@ -56,6 +58,22 @@ TEST(a_record_has_its_numbers_where_version_one_has_them)
 	assert_memory_equal(b + 152, "\0\1\0\0\0\0\0\0", 8);    /* signals */
 	assert_memory_equal(b + 160, "\1\2\3\0", 4);            /* boot id */
 	assert_memory_equal(b + 176, "because", 8);             /* why */
+}
+
+TEST(what_came_later_stands_where_version_one_has_nothing)
+{
+	struct proto_record r = sample(), got;
+	uint8_t b[PROTO_RECORD_SIZE];
+
+	proto_put_record(b, &r);
+	assert_memory_equal(b + 376, "\0\0\0\4\0\0\0\0\x32\0\0\0\0\0\0\0", 16);
+	r.memory_hit = r.processes_hit = 0;
+	proto_put_record(b, &r);
+	for (size_t i = 376; i < PROTO_RECORD_SIZE - 8; i++)
+		assert_int_equal(b[i], 0);
+	assert_int_equal(proto_get_record(b, sizeof(b), &got), 0);
+	assert_int_equal(got.memory_hit, 0);
+	assert_int_equal(got.processes_hit, 0);
 }
 
 TEST(a_spoiled_bit_anywhere_is_noticed)
