@@ -143,7 +143,7 @@ def test_wt_07_a_wait_for_a_line_ends_with_it_and_the_task_runs_on():
                             "echo 'Server running on port 8080'; exec sleep 3260.%d"
                          % os.getpid())
             equal(until_line(d, task, "running on port"), "Server running on port 8080\n")
-            equal(len(running("sleep 3260.%d" % os.getpid())), 1)
+            wait_for(lambda: len(running("sleep 3260.%d" % os.getpid())) == 1, 10)
             equal(until_line(d, start(a, "echo other; exit 1"), "running on port"), "")
 
 
