@@ -126,6 +126,7 @@ static int run(const char *const *values, char *const *args)
 		return people_tell_past(&a, args[0], rc);
 	if (rc != EXIT_DONE)
 		return rc;
+	p.f.is_screen = !values[RAW] && isatty(STDOUT_FILENO);
 	rc = print(&a, &r, &p);
 	reader_close(&r);
 	return rc;

@@ -48,7 +48,11 @@ static void put_params(struct buf *out, const char *label, int64_t timeout_ms,
 
 static int print_output(struct asking *a, const char *id)
 {
-	struct follow f = {.out_fd = STDOUT_FILENO, .is_following = true};
+	struct follow f = {
+		.out_fd = STDOUT_FILENO,
+		.is_following = true,
+		.is_screen = isatty(STDOUT_FILENO),
+	};
 	struct err err = {0};
 	struct reader r;
 	int rc = people_open_log(a, id, people_mode(), &r);

@@ -67,15 +67,17 @@ char *ident_home(char *const *env)
 	return mem_dup(NULL, home, strlen(home));
 }
 
-/* @rest below @folder, or by itself if it is absolute. */
-static char *program_at(const char *folder, const char *rest)
+/* The shim in @rest below @folder: one who reads its path is to find no "..". */
+static char *shim_in(const char *folder, const char *rest)
 {
 	struct buf path = BUF_INIT(PATH_MAX);
+	char real[PATH_MAX];
 
-	if (*rest == '/')
-		buf_adds(&path, rest);
-	else
-		buf_addf(&path, "%s/%s", folder, rest);
+	buf_addf(&path, "%s/%s", folder, rest);
+	if (!buf_error(&path) && realpath(path.data, real)) {
+		buf_clear(&path);
+		buf_addf(&path, "%s/errand-shim", real);
+	}
 	if (!buf_error(&path) && access(path.data, X_OK) == 0)
 		return buf_take(&path, NULL);
 	buf_release(&path);
@@ -84,8 +86,7 @@ static char *program_at(const char *folder, const char *rest)
 
 char *ident_shim(struct err *err)
 {
-	static const char *const places[] = {"errand-shim",
-					     "../libexec/errand/errand-shim"};
+	static const char *const places[] = {".", "../libexec/errand"};
 	char self[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	char *slash, *found;
@@ -99,7 +100,7 @@ char *ident_shim(struct err *err)
 	if (slash)
 		*slash = 0;
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		found = program_at(self, places[i]);
+		found = shim_in(self, places[i]);
 		if (found)
 			return found;
 	}

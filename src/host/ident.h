@@ -15,6 +15,5 @@ const char *ident_session(const char *session);
 char *ident_owner(const char *session);
 /* The home folder that @env, which is as environ, names, else the user's. Free it. */
 char *ident_home(char *const *env);
-/* The path of errand-shim: beside this program, in ../libexec/errand, or where the build said
- * that it would be installed. NULL: nowhere. */
+/* The path of errand-shim: beside this program, or in ../libexec/errand. NULL: nowhere. */
 char *ident_shim(struct err *err);

@@ -124,6 +124,14 @@ static bool read_order(struct ask *a, struct order *ret)
 	request->command = buf_text(&ret->command);
 	request->command_len = ret->command.len;
 	request->label = js_string(js_get(a->params, "label"), &request->label_len);
+	if (request->label && request->label_len > BASH_LABEL_MAX) {
+		ask_fail(
+			a,
+			"the label has %zu bytes, and at most %zu are shown: give a shorter "
+			"one",
+			request->label_len, (size_t)BASH_LABEL_MAX);
+		return false;
+	}
 	if (!request->label) {
 		request->label = buf_text(&ret->label);
 		request->label_len = ret->label.len;

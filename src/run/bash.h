@@ -47,6 +47,9 @@ struct bash_config {
 	void *ud;
 };
 
+/* Of a label: a list of many long ones has to fit a reply. */
+#define BASH_LABEL_MAX KIB(4)
+
 /* Made, and offered as a tool of @h; what is between the two is for bash_adopt(). */
 struct bash *bash_new(errand_host *h, struct run *r, const struct bash_config *c);
 int bash_offer(struct bash *b, errand_error **ret_err);

@@ -302,17 +302,15 @@ static uint64_t find_equal(const struct bash_task *t)
 	return 0;
 }
 
-/* A label is the command, or its beginning: a list of many long ones has to fit a reply. */
-#define LABEL_MAX KIB(4)
-
+/* A label is the command, or its beginning. */
 static void put_label(struct buf *out, const struct bash_request *request)
 {
 	static const char ellipsis[] = "\xe2\x80\xa6";
 	const char *text = request->label ? request->label : request->command;
 	size_t all = request->label ? request->label_len : request->command_len, len = all;
 
-	if (len > LABEL_MAX)
-		len = utf8_head(text, len, LABEL_MAX - strlen(ellipsis));
+	if (len > BASH_LABEL_MAX)
+		len = utf8_head(text, len, BASH_LABEL_MAX - strlen(ellipsis));
 	buf_add(out, text, len);
 	if (len < all)
 		buf_adds(out, ellipsis);
@@ -352,7 +350,7 @@ static int start_task(struct bash_task *t, const struct bash_request *request,
 		      errand_text **ret_id, errand_error **ret_err)
 {
 	struct bash *b = t->bash;
-	autobuf struct buf label = BUF_INIT(LABEL_MAX);
+	autobuf struct buf label = BUF_INIT(BASH_LABEL_MAX);
 	struct errand_task_spec spec = {
 		.size = sizeof(spec),
 		.kind = {"bash", 4},

@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/limits.h"
+#include "run/screen.h"
 
 /* Where nothing can be watched, how often is looked. */
 #define LOOK_MS 200
@@ -41,7 +42,18 @@ struct copy {
 	const struct follow *f;
 	uint64_t line; /* the one that comes next, from 1 on */
 	bool is_in_line;
+	bool has_told_stop;
 };
+
+static int write_text(const struct copy *c, const char *text, size_t len, struct err *err)
+{
+	autobuf struct buf shown = BUF_INIT(2 * READER_PART_MAX);
+
+	if (!c->f->is_screen)
+		return write_all(c->f->out_fd, text, len, err);
+	screen_show_bidi(&shown, text, len);
+	return write_all(c->f->out_fd, buf_text(&shown), shown.len, err);
+}
 
 static bool wants_line(const struct copy *c)
 {
@@ -61,14 +73,14 @@ static int put(struct copy *c, const char *text, size_t len, struct err *err)
 	if (!c->f->first_line) {
 		if (len)
 			c->is_in_line = text[len - 1] != '\n';
-		return write_all(c->f->out_fd, text, len, err);
+		return write_text(c, text, len, err);
 	}
 	while (len > 0 && rc == 0 && !is_past(c)) {
 		const char *end = memchr(text, '\n', len);
 		size_t n = end ? (size_t)(end - text) + 1 : len;
 
 		if (wants_line(c)) {
-			rc = write_all(c->f->out_fd, text, n, err);
+			rc = write_text(c, text, n, err);
 			c->is_in_line = !end;
 		}
 		c->line += end != NULL;
@@ -78,16 +90,39 @@ static int put(struct copy *c, const char *text, size_t len, struct err *err)
 	return rc;
 }
 
-static int put_gap(struct copy *c, const struct reader *r, uint64_t dropped,
-		   struct err *err)
+/* A line of our own, `[what: why]`. */
+static int put_word(struct copy *c, const struct reader *r, const char *what, int errnum,
+		    struct err *err)
 {
 	bool is_raw = r->mode == READER_RAW;
-	char text[64];
-	int n = snprintf(text, sizeof(text), "%s[%" PRIu64 " bytes dropped]\n",
-			 c->is_in_line && !is_raw ? "\n" : "", dropped);
+	autobuf struct buf text = BUF_INIT(KIB(1));
 
+	buf_addf(&text, "%s[%s", c->is_in_line && !is_raw ? "\n" : "", what);
+	if (errnum)
+		buf_addf(&text, ": %s", strerror(errnum));
+	buf_adds(&text, "]\n");
 	c->is_in_line = c->is_in_line && is_raw;
-	return write_all(is_raw ? STDERR_FILENO : c->f->out_fd, text, (size_t)n, err);
+	return write_all(is_raw ? STDERR_FILENO : c->f->out_fd, text.data, text.len, err);
+}
+
+/* What is missing at the end of a log that has stopped is missing for that reason. */
+static int put_gap(struct copy *c, const struct reader *r, const struct reader_part *part,
+		   struct err *err)
+{
+	bool is_end = part->is_last && part->from == part->to;
+	char what[64];
+
+	(void)snprintf(what, sizeof(what), "%" PRIu64 " bytes dropped", part->dropped);
+	return put_word(c, r, what, is_end ? r->log_errno : 0, err);
+}
+
+/* While its task lives nobody knows how many these are. */
+static int tell_stop(struct copy *c, const struct reader *r, struct err *err)
+{
+	if (!r->log_errno || c->has_told_stop)
+		return 0;
+	c->has_told_stop = true;
+	return put_word(c, r, "no more output is kept", r->log_errno, err);
 }
 
 /* ---- in ---- */
@@ -103,7 +138,7 @@ static int copy_part(struct copy *c, struct reader *r, struct buf *scratch, bool
 	more = reader_read(r, scratch, &part, err);
 	if (more < 0)
 		return more;
-	rc = part.dropped ? put_gap(c, r, part.dropped, err) : 0;
+	rc = part.dropped ? put_gap(c, r, &part, err) : 0;
 	if (rc == 0)
 		rc = put(c, buf_text(scratch), scratch->len, err);
 	*ret_last = part.is_last || is_past(c);
@@ -167,9 +202,12 @@ int follow(struct reader *r, const struct follow *f, struct err *err)
 		if (rc > 0)
 			continue;
 		if (!f->is_following)
-			return copy_rest(&c, r, &scratch, err);
-		rc = wait_for_more(watch_fd, f->out_fd, err);
-		if (rc < 0)
+			rc = copy_rest(&c, r, &scratch, err);
+		if (rc == 0)
+			rc = tell_stop(&c, r, err);
+		if (rc == 0 && f->is_following)
+			rc = wait_for_more(watch_fd, f->out_fd, err);
+		if (rc < 0 || !f->is_following)
 			return rc;
 	}
 }

@@ -73,6 +73,7 @@ static int look_for_end(struct reader *r, struct err *err)
 		return err_set(err, ERR_NOT_FOUND, "the log has been deleted");
 	if (fd < 0 || proto_read_status(fd, &record) != 0)
 		return 0; /* its shim is just being born */
+	r->log_errno = (int)record.log_errno;
 	if (record.state != PROTO_ENDED && record.state != PROTO_VOID)
 		return 0;
 	r->is_ended = true;
@@ -175,8 +176,9 @@ int reader_read(struct reader *r, struct buf *out, struct reader_part *ret, stru
 	rc = logfile_read(&l, r->at, end, max, &raw, &from, err);
 	if (rc != 0)
 		return rc;
-	/* Nothing can come to what is followed by an end or by a gap. */
-	is_final = raw.len < max || is_at_end(r, from + raw.len, end);
+	/* Nothing can come to what is followed by an end or by a gap, or is all of a log that stopped. */
+	is_final = raw.len < max || is_at_end(r, from + raw.len, end) ||
+		   (r->log_errno && from + raw.len >= end);
 	ret->dropped = from - r->at;
 	if (ret->dropped)
 		r->is_in_zeros = false;

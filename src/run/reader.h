@@ -38,6 +38,7 @@ struct reader {
 	uint64_t to;      /* UINT64_MAX: the log's end */
 	bool is_ended;    /* the task has been seen to be; then */
 	uint64_t seen;    /* so many bytes it had printed */
+	int log_errno;    /* why its log has stopped; 0: it has not */
 	bool is_in_zeros; /* TERMINAL: the last byte was a NUL, and more of them add nothing */
 };
 

@@ -161,7 +161,7 @@ def test_of_several_ids_one_is_wrong_and_the_others_are_served():
 
 def test_output_that_cannot_be_written_is_one_and_is_said():
     with Daemon() as d:
-        task = run(d, "--label", "x" * 10000, "seq 1 10000")
+        task = run(d, "--label", "x" * 4096, "seq 1 10000")
         out(d, "wait", task)
         for args in ("ls", "ls --json", "ls --all", "logs " + task, "logs --raw " + task,
                      "output " + task, "wait --any " + task, "kill " + task, "sessions",
@@ -345,7 +345,7 @@ def test_the_longest_time_is_taken_and_a_host_that_waits_less_is_asked_again():
 
 def test_as_many_as_may_be_are_waited_for_and_their_answers_are_long():
     with Daemon() as d:
-        task = run(d, "--label", "x" * 20000, "exit 3")
+        task = run(d, "--label", "x" * 4096, "exit 3")
         out(d, "wait", *[task] * 1000, code=3)
         assert "too many arguments" in err(d, "wait", *[task] * 1001, code=2)
 
