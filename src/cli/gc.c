@@ -20,8 +20,11 @@ static int run(const char *const *values, char *const *args)
 	autobuf struct buf bytes = BUF_INIT(64);
 	struct err err = {0};
 	struct gc g;
+	int rc = people_folder(&a, values[0]);
 
 	(void)args;
+	if (rc != EXIT_DONE)
+		return rc;
 	if (gc_run(values[0], &g, &err) < 0)
 		return people_failed(&a, &err);
 	printf("%zu folders of hosts that have left are removed\n", g.removed);

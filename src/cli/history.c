@@ -78,7 +78,10 @@ static int run(const char *const *values, char *const *args)
 	autobuf struct buf json = BUF_INIT(MAX_JSON_TEXT);
 	struct asking a = {.command = "history"};
 	struct err err = {0};
+	int rc = people_folder(&a, values[STATE]);
 
+	if (rc != EXIT_DONE)
+		return rc;
 	if (history_put_trail(values[STATE], args[0], &json, &err) < 0)
 		return people_failed(&a, &err);
 	if (!values[JSON])

@@ -236,6 +236,9 @@ static int run(const char *const *values, char *const *args)
 		fprintf(stderr, "errand ls: --watch needs a terminal, and shows no JSON\n");
 		return EXIT_USAGE;
 	}
+	rc = people_folder(&a, values[STATE]);
+	if (rc != EXIT_DONE)
+		return rc;
 	rc = people_connect(&a, values[STATE], NULL);
 	if (rc == EXIT_NO_HOST && values[ALL])
 		rc = EXIT_DONE; /* what has been is known without one */

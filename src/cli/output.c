@@ -22,7 +22,10 @@ static const struct option_spec options[] = {
 
 static int print(struct asking *a, const char *id)
 {
-	struct follow f = {.out_fd = STDOUT_FILENO};
+	struct follow f = {
+		.out_fd = STDOUT_FILENO,
+		.is_screen = isatty(STDOUT_FILENO),
+	};
 	struct err err = {0};
 	struct reader r;
 	int rc = people_open_log(a, id, READER_TEXT, &r);
@@ -42,11 +45,12 @@ static int run(const char *const *values, char *const *args)
 	struct js *answer = NULL;
 	int rc = people_connect(&a, values[STATE], NULL);
 
-	if (rc == EXIT_DONE && values[WAIT] && isatty(STDERR_FILENO))
-		fprintf(stderr, "waiting for 1 task\n");
+	if (values[WAIT])
+		people_await(&a, "1 task");
 	if (rc == EXIT_DONE)
 		rc = people_ask_id(&a, values[WAIT] ? "errand/wait" : "errand/get", args[0],
 				   &answer);
+	people_has_come(&a);
 	if (rc == EXIT_DONE)
 		rc = print(&a, args[0]);
 	if (rc == EXIT_DONE) {

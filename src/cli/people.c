@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,6 +19,7 @@
 #include "cli/command.h"
 #include "host/history.h"
 #include "host/launch.h"
+#include "host/state.h"
 #include "run/screen.h"
 
 /* How long a log that is just being begun is waited for at once. */
@@ -25,6 +27,8 @@
 /* After so many hosts in a row that lived no longer than that, no further one is asked. */
 #define MAX_HOSTS 20
 #define SHORT_LIFE_MS 1000
+/* A host that is silent for longer is spoken of. */
+#define SILENCE_MS 5000
 
 /* ---- a host ---- */
 
@@ -34,13 +38,20 @@ static int say(const struct asking *a, const char *text, int code)
 	autobuf struct buf line = BUF_INIT(KIB(4));
 
 	screen_put(&line, text, strlen(text), SIZE_MAX);
+	progress_erase(&a->progress);
 	fprintf(stderr, "errand %s: %s\n", a->command, buf_text(&line));
 	return code;
 }
 
 int people_failed(const struct asking *a, const struct err *err)
 {
-	return say(a, err->msg, err->code == ERR_NOT_FOUND ? EXIT_NO_TASK : EXIT_FAILED);
+	int code = EXIT_FAILED;
+
+	if (err->code == ERR_NOT_FOUND)
+		code = EXIT_NO_TASK;
+	else if (err->errnum == ETIMEDOUT)
+		code = EXIT_TIMED_OUT;
+	return say(a, err->msg, code);
 }
 
 int people_wrong(const struct asking *a, const struct err *err)
@@ -58,6 +69,49 @@ static int no_host(const struct asking *a)
 	return EXIT_NO_HOST;
 }
 
+static void tell_silence(struct asking *a)
+{
+	if (!a->has_told_so)
+		(void)say(a,
+			  "still waiting for the host, which does not answer: see "
+			  "`errand doctor`",
+			  EXIT_DONE);
+	a->has_told_so = true;
+}
+
+static int64_t sooner(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static int on_silence(void *ud, int64_t silent_ms)
+{
+	struct asking *a = ud;
+	int64_t left = a->until_ms ? a->until_ms - clock_mono_ms() : INT_MAX;
+	int64_t pause = SILENCE_MS - silent_ms;
+
+	if (left <= 0)
+		return -1;
+	if (a->is_patient && a->link)
+		pause = progress_show(&a->progress);
+	else if (pause <= 0)
+		tell_silence(a);
+	return (int)sooner(left, pause > 0 ? pause : INT_MAX);
+}
+
+void people_await(struct asking *a, const char *what)
+{
+	a->is_patient = true;
+	progress_begin(&a->progress, what);
+}
+
+void people_has_come(struct asking *a)
+{
+	a->is_patient = false;
+	progress_erase(&a->progress);
+	a->progress.is_shown = false;
+}
+
 /* One that goes during the hello is followed by the next, as later on. */
 static enum link_state open_link(struct asking *a, struct err *err)
 {
@@ -68,6 +122,8 @@ static enum link_state open_link(struct asking *a, struct err *err)
 		.nonce = a->nonce,
 		.is_again = a->nonce[0],
 		.asked = a->asked,
+		.on_silence = on_silence,
+		.ud = a,
 	};
 	enum link_state s = LINK_STALE;
 
@@ -97,11 +153,29 @@ static int connect_link(struct asking *a)
 	case LINK_BROKEN:
 		break;
 	}
-	return say(a, err.msg, err.code == ERR_ARG ? EXIT_USAGE : EXIT_FAILED);
+	return err.code == ERR_ARG ? people_wrong(a, &err) : people_failed(a, &err);
+}
+
+int people_folder(const struct asking *a, const char *state)
+{
+	autofree char *path = NULL;
+	autoclose int fd = -1;
+	struct err err = {0};
+
+	if (state_find(state, &path, &fd, &err) == 0)
+		return EXIT_DONE;
+	return say(a, err.msg,
+		   err.errnum == ENOENT  ? EXIT_NO_HOST
+		   : err.code == ERR_ARG ? EXIT_USAGE
+					 : EXIT_FAILED);
 }
 
 int people_connect(struct asking *a, const char *state, const char *session)
 {
+	int rc = a->may_start ? EXIT_DONE : people_folder(a, state);
+
+	if (rc != EXIT_DONE)
+		return rc;
 	a->state = state;
 	a->session = session;
 	return connect_link(a);

@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "base/json.h"
+#include "cli/progress.h"
 #include "host/hello.h"
 #include "run/reader.h"
 
@@ -28,14 +29,24 @@ struct asking {
 	uint64_t asked;
 	int64_t since_ms; /* when this host was gone to, monotonic */
 	int n_short;      /* so many in a row have gone at once */
+	/* Monotonic: no answer is waited for any longer, EXIT_TIMED_OUT; 0: for ever. */
+	int64_t until_ms;
+	bool is_patient; /* an answer may take long: that is shown; else said of the host */
+	bool has_told_so; /* this command has */
+	struct progress progress;
 };
 
+/* EXIT_DONE, or there is no state folder that could be looked at: EXIT_NO_HOST. */
+int people_folder(const struct asking *a, const char *state);
 /* EXIT_DONE, or why there is nobody to ask. Then people_leave(), also after a failure. */
 int people_connect(struct asking *a, const char *state, const char *session);
 void people_leave(struct asking *a);
 /* The host has gone: to the next one, which is started if need be, since it has tasks to look
  * after. */
 int people_reconnect(struct asking *a);
+/* What is asked until people_has_come() is answered when @what, "1 task", comes. */
+void people_await(struct asking *a, const char *what);
+void people_has_come(struct asking *a);
 /* One request, asked again of the next host when one goes; its result as text. @params as
  * JSON. */
 int people_ask_text(struct asking *a, const char *method, const char *params,

@@ -17,6 +17,8 @@
 /* It waits no longer than that, from its last turn on, which may be a little earlier. */
 #define MAX_ONE_WAIT_MS INT32_MAX
 #define EARLY_MS 1000
+/* Its own answer that the time is over is given so long to come. */
+#define LATE_MS 500
 
 enum {
 	STATE,
@@ -37,6 +39,7 @@ struct waits {
 	bool is_answered[MAX_WAITS];
 	size_t asked[MAX_WAITS]; /* the request's number less 1 -> which id */
 	int64_t until_ms;        /* monotonic; 0: for ever */
+	char what[32];           /* "2 tasks" */
 };
 
 static void count(struct waits *w, char *const *args)
@@ -98,7 +101,8 @@ struct answer {
 	int code;
 };
 
-static void take_task(struct answer *ret, const struct js *task, const char *id)
+static void take_task(struct asking *a, struct answer *ret, const struct js *task,
+		      const char *id)
 {
 	autobuf struct buf status = BUF_INIT(MAX_DETAIL);
 
@@ -106,6 +110,7 @@ static void take_task(struct answer *ret, const struct js *task, const char *id)
 	ret->code = ret->has_ended ? people_exit_code(task) : EXIT_TIMED_OUT;
 	if (!ret->has_ended || !isatty(STDERR_FILENO))
 		return;
+	progress_erase(&a->progress);
 	people_put_status(&status, task);
 	fprintf(stderr, "%s: %s\n", id, buf_text(&status));
 }
@@ -153,7 +158,7 @@ static struct answer take_answer(struct asking *a, struct waits *w)
 	if (rc < 0)
 		ret.code = people_failed(a, &err);
 	else
-		take_task(&ret, js_get(json, "task"), w->ids[ret.which]);
+		take_task(a, &ret, js_get(json, "task"), w->ids[ret.which]);
 	js_free(json);
 	return ret;
 }
@@ -164,8 +169,6 @@ static int await(struct asking *a, struct waits *w, bool any)
 	size_t first = w->n;
 	int code = EXIT_DONE;
 
-	if (isatty(STDERR_FILENO))
-		fprintf(stderr, "waiting for %zu task%s\n", w->n, w->n == 1 ? "" : "s");
 	for (size_t i = 0; i < w->n; i++) {
 		struct answer next = take_answer(a, w);
 
@@ -194,12 +197,16 @@ static int run(const char *const *values, char *const *args)
 		return people_wrong(&a, &err);
 	if (timeout_ms)
 		w.until_ms = clock_mono_ms() + timeout_ms;
+	a.until_ms = timeout_ms ? w.until_ms + LATE_MS : 0;
 	count(&w, args);
+	(void)snprintf(w.what, sizeof(w.what), "%zu task%s", w.n, w.n == 1 ? "" : "s");
+	people_await(&a, w.what);
 	rc = people_connect(&a, values[STATE], NULL);
 	if (rc == EXIT_DONE)
 		rc = ask_all(&a, &w);
 	if (rc == EXIT_DONE)
 		rc = await(&a, &w, values[ANY] != NULL);
+	people_has_come(&a);
 	people_leave(&a);
 	return rc;
 }

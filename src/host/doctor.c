@@ -37,6 +37,8 @@
 /* Some logs of the default size. */
 #define ENOUGH_BYTES (UINT64_C(512) << 20)
 #define ENOUGH_FILES 10000
+/* So long a host may take to say hello. */
+#define PATIENCE_MS 5000
 /* 2020: before it, no clock has been set. */
 #define FIRST_MS INT64_C(1577836800000)
 
@@ -69,7 +71,9 @@ static void look_at_folder(struct visit *v)
 {
 	struct err err = {0};
 
-	if (state_folder(v->state, &v->path, &v->folder_fd, &err) < 0)
+	if (state_find(v->state, &v->path, &v->folder_fd, &err) < 0 && err.errnum == ENOENT)
+		tell(v, DOCTOR_POORER, "state folder", "%s", err.msg);
+	else if (!v->path)
 		tell(v, DOCTOR_BROKEN, err.code == ERR_ARG ? "settings" : "state folder",
 		     "%s", err.msg);
 	else if (faccessat(v->folder_fd, ".", W_OK, AT_EACCESS) < 0)
@@ -324,15 +328,25 @@ static bool is_locked(const struct visit *v)
 	if (read(fd, pid, sizeof(pid) - 1) > 0)
 		pid[strcspn(pid, "\n")] = 0;
 	tell(v, DOCTOR_BROKEN, "host",
-	     "pid %s holds the lock of the state folder and does not answer: if it does not "
-	     "soon, end it",
-	     pid);
+	     "pid %s holds the lock of the state folder and does not answer: if it is "
+	     "stopped, `kill -CONT %s`; else end it, no task ends with it",
+	     pid, pid);
 	return true;
+}
+
+static int be_patient(void *ud, int64_t silent_ms)
+{
+	(void)ud;
+	return silent_ms < PATIENCE_MS ? (int)(PATIENCE_MS - silent_ms) : -1;
 }
 
 static void look_at_host(struct visit *v)
 {
-	struct link_options o = {.state = v->state, .role = HELLO_OPERATOR};
+	struct link_options o = {
+		.state = v->state,
+		.role = HELLO_OPERATOR,
+		.on_silence = be_patient,
+	};
 	struct link *l = NULL;
 	struct err err = {0};
 
@@ -356,7 +370,8 @@ static void look_at_host(struct visit *v)
 	case LINK_OLDER:
 	case LINK_NEWER:
 	case LINK_BROKEN:
-		tell(v, DOCTOR_BROKEN, "host", "%s", err.msg);
+		if (err.errnum != ETIMEDOUT || !is_locked(v))
+			tell(v, DOCTOR_BROKEN, "host", "%s", err.msg);
 	}
 	link_free(l);
 }

@@ -85,7 +85,7 @@ static int open_parent(const char *state, char **ret_path, int *ret_fd, struct e
 	autoclose int folder = -1;
 	autofree char *path = NULL;
 	struct buf parent = BUF_INIT(PATH_MAX);
-	int rc = state_folder(state, &path, &folder, err);
+	int rc = state_find(state, &path, &folder, err);
 
 	if (rc < 0)
 		return rc;
@@ -166,7 +166,7 @@ static int tidy_store(const char *state, struct gc *ret, struct err *err)
 	autoclose int folder = -1;
 	struct store_health before = {0}, after = {0};
 	struct store *s = NULL;
-	int rc = state_folder(state, &path, &folder, err);
+	int rc = state_find(state, &path, &folder, err);
 
 	if (rc == 0)
 		rc = look_first(path, &before, err);

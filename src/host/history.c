@@ -63,7 +63,7 @@ static int open_store(const char *state, struct store **ret, struct err *err)
 {
 	autofree char *path = NULL;
 	autoclose int folder = -1;
-	int rc = state_folder(state, &path, &folder, err);
+	int rc = state_find(state, &path, &folder, err);
 
 	return rc < 0 ? rc : store_open(path, STORE_READ, ret, NULL, err);
 }

@@ -2,6 +2,7 @@
 #include "host/link.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/random.h>
@@ -10,6 +11,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/json.h"
 #include "base/limits.h"
@@ -29,6 +31,8 @@ struct link {
 	const char *rest; /* of data: not looked at yet */
 	size_t rest_len;
 	uint64_t last_id;
+	int (*on_silence)(void *ud, int64_t silent_ms);
+	void *ud;
 	char data[KIB(16)];
 };
 
@@ -45,17 +49,41 @@ void link_nonce(char ret[HELLO_NONCE + 1])
 
 /* ---- bytes ---- */
 
+/* Until there is something to read, or room to write. */
+static int await(const struct link *l, short events, struct err *err)
+{
+	struct pollfd p = {.fd = l->fd, .events = events};
+	int64_t since = clock_mono_ms();
+	int pause = 0;
+
+	while (poll(&p, 1, pause) <= 0) {
+		pause = l->on_silence ? l->on_silence(l->ud, clock_mono_ms() - since) : -1;
+		if (l->on_silence && pause < 0) {
+			(void)err_set(err, ERR_STATE,
+				      "the host does not answer: see `errand doctor`");
+			if (err)
+				err->errnum = ETIMEDOUT;
+			return -ERR_STATE;
+		}
+	}
+	return 0;
+}
+
 /* A host that refuses us may have closed before it read all: its reason is there all the same. */
 static int write_all(struct link *l, const struct buf *b, struct err *err)
 {
 	for (size_t done = 0; done < b->len;) {
-		ssize_t n = send(l->fd, b->data + done, b->len - done, MSG_NOSIGNAL);
+		ssize_t n = send(l->fd, b->data + done, b->len - done,
+				 MSG_NOSIGNAL | MSG_DONTWAIT);
+		int rc = 0;
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return err_sys(err, errno, "cannot write to the host");
-		done += (size_t)n;
+		if (n < 0 && errno == EAGAIN)
+			rc = await(l, POLLOUT, err);
+		else if (n < 0 && errno != EINTR)
+			rc = err_sys(err, errno, "cannot write to the host");
+		if (rc < 0)
+			return rc;
+		done += n > 0 ? (size_t)n : 0;
 	}
 	return 0;
 }
@@ -63,7 +91,10 @@ static int write_all(struct link *l, const struct buf *b, struct err *err)
 static int read_more(struct link *l, struct err *err)
 {
 	bool was_reset = false;
+	int rc = await(l, POLLIN, err);
 
+	if (rc < 0)
+		return rc;
 	for (;;) {
 		ssize_t n = read(l->fd, l->data, sizeof(l->data));
 
@@ -129,8 +160,8 @@ static int say_hello(struct link *l, const struct link_options *o, struct err *e
 			"the environment is larger than the %zu bytes that a host takes",
 			MAX_CONTEXT);
 	/* If it is not taken, the answer says why. */
-	(void)write_all(l, &line, NULL);
-	return 0;
+	rc = write_all(l, &line, err);
+	return rc == -ERR_SYS ? 0 : rc;
 }
 
 static enum link_state other_protocol(const struct link *l, struct err *err)
@@ -174,8 +205,8 @@ static enum link_state connect_to(const char *state, int *ret_fd, struct err *er
 	autofree char *path = NULL;
 	autoclose int folder = -1;
 
-	if (state_folder(state, &path, &folder, err) < 0)
-		return LINK_BROKEN;
+	if (state_find(state, &path, &folder, err) < 0)
+		return err->errnum == ENOENT ? LINK_NO_SOCKET : LINK_BROKEN;
 	if (unix_connect(folder, path, HOST_SOCKET, ret_fd, err) == 0)
 		return LINK_OPEN;
 	if (err->errnum == ENOENT)
@@ -194,6 +225,8 @@ enum link_state link_open(const struct link_options *o, struct link **ret, struc
 	l = mem_new(NULL, sizeof(*l));
 	l->fd = fd;
 	l->last_id = o->asked;
+	l->on_silence = o->on_silence;
+	l->ud = o->ud;
 	framing_init(&l->framing, MAX_ANSWER);
 	state = greet(l, o, err);
 	if (state == LINK_OPEN)

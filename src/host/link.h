@@ -28,6 +28,11 @@ struct link_options {
 	bool is_again; /* whoever has @nonce was connected before */
 	uint64_t
 		asked; /* and has so many answers: an operator's requests go on from there */
+	/* While the host is silent, since @silent_ms of one read or write: after how many
+	 * milliseconds it wants to be asked again; below 0: no longer, which is an error with the
+	 * errno ETIMEDOUT. NULL: for ever. */
+	int (*on_silence)(void *ud, int64_t silent_ms);
+	void *ud;
 };
 
 /* What there is at the other end. */

@@ -70,20 +70,24 @@ static int check_private(int fd, const char *path, struct err *err)
 	return 0;
 }
 
-static int make_private(const char *path, int *ret_fd, struct err *err)
+static int open_private(const char *path, int *ret_fd, struct err *err)
 {
-	autoclose int fd = -1;
+	autoclose int fd = open(path, O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_RDONLY);
 	int rc;
 
-	if (mkdir(path, 0700) < 0 && errno != EEXIST)
-		return err_sys(err, errno, "cannot make '%s'", path);
-	fd = open(path, O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_RDONLY);
 	if (fd < 0)
 		return err_sys(err, errno, "cannot use '%s'", path);
 	rc = check_private(fd, path, err);
 	if (rc == 0 && ret_fd)
 		*ret_fd = take_fd(&fd);
 	return rc;
+}
+
+static int make_private(const char *path, int *ret_fd, struct err *err)
+{
+	if (mkdir(path, 0700) < 0 && errno != EEXIST)
+		return err_sys(err, errno, "cannot make '%s'", path);
+	return open_private(path, ret_fd, err);
 }
 
 static int random_name(char *ret, size_t size, struct err *err)
@@ -262,6 +266,39 @@ int state_folder(const char *given, char **ret_path, int *ret_fd, struct err *er
 		rc = make_private(path, ret_fd, err);
 	if (rc < 0)
 		return err_wrap(err, "state folder '%.100s'", path);
+	*ret_path = take_ptr(&path);
+	return 0;
+}
+
+static int no_folder(const char *path, struct err *err)
+{
+	int rc = err_set(err, ERR_STATE,
+			 "there is no state folder '%.120s': `errand run` makes it, if "
+			 "--state and ERRAND_STATE are right",
+			 path);
+
+	if (err)
+		err->errnum = ENOENT;
+	return rc;
+}
+
+int state_find(const char *given, char **ret_path, int *ret_fd, struct err *err)
+{
+	autofree char *path = NULL;
+	struct err why = {0};
+	bool is_default;
+	int rc = which(given, &path, &is_default, err);
+
+	if (rc < 0)
+		return rc;
+	rc = open_private(path, ret_fd, &why);
+	if (rc < 0 && why.errnum == ENOENT)
+		return no_folder(path, err);
+	if (rc < 0) {
+		if (err)
+			*err = why;
+		return err_wrap(err, "state folder '%.100s'", path);
+	}
 	*ret_path = take_ptr(&path);
 	return 0;
 }

@@ -37,6 +37,10 @@ struct state {
  * checked: private, and ours. */
 int state_folder(const char *given, char **ret_path, int *ret_fd, struct err *err)
 	__attribute__((warn_unused_result));
+/* The same for whoever only looks: one that is not there is not made. Then @err's errno is ENOENT, and its
+ * text names the folder and the next step. */
+int state_find(const char *given, char **ret_path, int *ret_fd, struct err *err)
+	__attribute__((warn_unused_result));
 /* All of it, for a daemon. ERR_STATE: another one has it; the text names its pid. */
 int state_open(struct state *ret, const char *given, struct err *err)
 	__attribute__((warn_unused_result));

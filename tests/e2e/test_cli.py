@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -19,7 +20,7 @@ sys.dont_write_bytecode = True
 from daemon import ERRAND, Daemon, Operator, Refused  # noqa: E402
 from mcpclient import Client, Folder, alive, run_tests, text_of, wait_for  # noqa: E402
 from people import (COMMANDS, at_the_gate, env_of, equal, err, errand, in_terminal,  # noqa: E402
-                    kill_host, no_daemon, out, run, running, shims_of, tasks)
+                    kill_host, left_on_screen, no_daemon, out, run, running, shims_of, tasks)
 
 # ---- words and codes ----
 
@@ -64,6 +65,23 @@ def test_where_no_host_runs_none_is_started_and_it_is_said():
         equal(os.listdir(state), [])
 
 
+def test_whoever_only_looks_makes_no_state_folder_and_names_the_one_that_is_missing():
+    with tempfile.TemporaryDirectory() as top:
+        state = top + "/a/typo"
+        for args in (("ls",), ("ls", "--all"), ("ls", "--json"), ("output", "x"), ("logs", "x"),
+                     ("wait", "x"), ("sessions",), ("sessions", "end", "x"), ("history",),
+                     ("history", "--json", "x"), ("kill", "x"), ("extend", "x", "1h"), ("gc",)):
+            done = subprocess.run([ERRAND, *args, "--state", state], capture_output=True,
+                                  check=False)
+            equal((done.returncode, done.stdout), (4, b""))
+            assert b"no state folder '%s'" % state.encode() in done.stderr, done
+            equal((done.stderr.count(b"\n"), b"`errand run` makes it" in done.stderr), (1, True))
+        done = subprocess.run([ERRAND, "doctor", "--state", state], capture_output=True,
+                              check=False)
+        assert done.returncode == 0 and b"note  state folder  there is no" in done.stdout, done
+        equal(os.listdir(top), [])
+
+
 def test_an_unknown_task_is_three():
     with Daemon() as d:
         for args in (("wait", "bash-9"), ("kill", "bash-9"), ("logs", "bash-9"),
@@ -100,6 +118,15 @@ def test_one_word_is_a_shell_line_and_several_are_a_program_and_its_arguments():
         equal(errand(d, "run", "--wait", "--", *words)[0], "<a b><$HOME><it's><><*><-f>")
         equal(errand(d, "run", "--wait", *words)[0], "<a b><$HOME><it's><><*><-f>")
         equal([t["label"] for t in tasks(d).values()][1], " ".join(words))
+
+
+def test_a_label_that_is_too_long_is_refused_and_nothing_runs():
+    with Daemon() as d:
+        run(d, "--label", "l" * 4096, "true")
+        equal(tasks(d)["bash-1"]["label"], "l" * 4096)
+        said = err(d, "run", "--label", "l" * 4097, "true", code=1)
+        assert "the label has 4097 bytes, and at most 4096" in said, said
+        equal(list(tasks(d)), ["bash-1"])
 
 
 def test_en_08_a_label_that_looks_like_an_option_is_a_label():
@@ -540,7 +567,7 @@ def test_a_lost_task_has_no_code():
 def test_a_terminal_is_told_what_is_waited_for():
     with Daemon() as d:
         shown, code = in_terminal(d, "wait", run(d, "exit 3"))
-        equal((shown, code), ("waiting for 1 task\nbash-1: completed, exit code: 3\n", 3))
+        equal((left_on_screen(shown), code), ("bash-1: completed, exit code: 3\n", 3))
 
 
 # ---- kill, extend, sessions ----
@@ -633,7 +660,48 @@ def test_what_a_method_cannot_take_is_refused():
         equal(op.ask("errand/list")["tasks"], [])
 
 
+def stop_log(d):
+    """A task whose log stops at 8 KiB, since its shim may write no more."""
+    task = run(d, "echo here; until [ -e \"$GO\" ]; do sleep 0.02; done; "
+               "head -c 20000 /dev/zero | tr '\\0' x; until [ -e \"$END\" ]; do sleep 0.02; done",
+               GO=d.state + "/go", END=d.state + "/end")
+    wait_for(lambda: out(d, "logs", task) == "here\n", 10)
+    for shim in shims_of(d):
+        resource.prlimit(shim, resource.RLIMIT_FSIZE, (8192, resource.RLIM_INFINITY))
+    with open(d.state + "/go", "w", encoding="ascii"):
+        return task
+
+
+def test_a_log_that_has_stopped_says_why_while_its_task_lives_and_at_its_end():
+    stop, end = "\n[no more output is kept: File too large]\n", " bytes dropped: File too large]\n"
+    with Daemon() as d:
+        task = stop_log(d)
+        wait_for(lambda: out(d, "logs", task).endswith("x" + stop), 10)
+        assert out(d, "output", task).endswith("x" + stop)
+        with running(d, "logs", "-f", task) as p:
+            for line in ("here", "xxx", stop.strip()):
+                assert p.stdout.readline().decode().startswith(line)
+            with open(d.state + "/end", "w", encoding="ascii"):
+                pass
+            assert p.communicate(timeout=20)[0].decode().endswith(end)
+        for args in ((), ("-f",)):
+            said = out(d, "logs", *args, task)
+            assert said.endswith(end) and stop not in said, said
+        assert errand(d, "logs", "--raw", task)[1].endswith(end)
+
+
 # ---- gc, doctor, completion ----
+
+def test_doctor_prints_the_path_of_an_installed_shim_without_detours():
+    with tempfile.TemporaryDirectory() as top:
+        for name in ("bin/errand", "libexec/errand/errand-shim"):
+            os.makedirs(os.path.dirname(os.path.join(top, name)))
+            shutil.copy(os.path.join(os.path.dirname(ERRAND), os.path.basename(name)),
+                        os.path.join(top, name))
+        said = subprocess.run([top + "/bin/errand", "doctor", "--state", top + "/none"],
+                              capture_output=True, check=True).stdout.decode()
+        assert " %s/libexec/errand/errand-shim\n" % os.path.realpath(top) in said, said
+
 
 def test_gc_removes_what_left_in_order_and_keeps_what_crashed():
     with tempfile.TemporaryDirectory() as state:

@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 sys.dont_write_bytecode = True
 from daemon import ERRAND, Daemon  # noqa: E402
 from mcpclient import run_tests, wait_for  # noqa: E402
-from people import (at_the_gate, env_of, equal, in_terminal, out, run, tasks)  # noqa: E402
+from people import (at_the_gate, env_of, equal, in_terminal, left_on_screen, out, run, tasks)  # noqa: E402
 
 CLEAR = "\033[H\033[2J"
 # Text, and how many cells it takes.
@@ -236,8 +236,8 @@ def test_an_interrupt_ends_the_looking_and_not_the_task():
     with Daemon() as d:
         task = run(d, "echo here; exec sleep 600")
         for args, seen in ((("logs", "-f", task), "here\n"),
-                           (("wait", task), "waiting for 1 task\n"),
-                           (("output", "--wait", task), "waiting for 1 task\n"),
+                           (("wait", task), "waiting for 1 task, 1s"),
+                           (("output", "--wait", task), "waiting for 1 task, 1s"),
                            (("run", "--wait", "echo here; exec sleep 600"), "here\n")):
             with errand_at(d, *args) as t:
                 t.sees(seen)
@@ -266,17 +266,66 @@ def test_each_end_is_told_when_it_comes():
         b = run(d, "exit 3")
         out(d, "wait", b, code=3)
         with errand_at(d, "wait", a, b) as t:
-            t.sees("waiting for 2 tasks\nbash-2: completed, exit code: 3\n")
+            t.sees("bash-2: completed, exit code: 3\n")
+            t.sees("waiting for 2 tasks, ")
             let_go()
             equal(t.end(), 7)
-            equal(t.text().splitlines()[2:], ["bash-1: completed, exit code: 7"])
+            equal(left_on_screen(t.text()),
+                  "bash-2: completed, exit code: 3\nbash-1: completed, exit code: 7\n")
+
+
+def test_a_wait_shows_its_time_on_one_line_of_any_width_and_erases_it():
+    with Daemon() as d:
+        task, let_go = at_the_gate(d)
+        with errand_at(d, "wait", task, columns=10) as t:
+            t.sees("\rwaiting …\033[K")
+        with errand_at(d, "wait", task) as t:
+            t.sees("\rwaiting for 1 task, 1s\033[K")
+            let_go()
+            equal(t.end(), 7)
+            equal(left_on_screen(t.text()), "bash-1: completed, exit code: 7\n")
+
+
+def test_no_time_is_shown_where_stderr_is_no_terminal():
+    with Daemon() as d:
+        task, let_go = at_the_gate(d)
+        p = subprocess.Popen([ERRAND, "wait", task], env=env_of(d), stderr=subprocess.PIPE)
+        with d.operator() as op:
+            wait_for(lambda: op.ask("errand/stat")["clients"] == 2, 10)
+        let_go()
+        equal((p.communicate(timeout=20)[1], p.returncode), (b"", 7))
 
 
 def test_output_that_is_waited_for_says_so_and_comes_with_its_status():
     with Daemon() as d:
         task = run(d, "printf '\\033[1mhi\\033[0m\\n'; exit 3")
-        equal(in_terminal(d, "output", "--wait", task),
-              ("waiting for 1 task\nhi\n[status: completed, exit code: 3]\n", 0))
+        shown, code = in_terminal(d, "output", "--wait", task)
+        equal((left_on_screen(shown), code), ("hi\n[status: completed, exit code: 3]\n", 0))
+
+
+# ---- what a task prints ----
+
+BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+
+
+def test_what_would_reorder_a_line_is_shown_on_a_terminal_and_kept_elsewhere():
+    with Daemon() as d:
+        task = run(d, "--label", "l\u200fl", "printf 'a%sz\\n' \"$S\"; echo é؛‐", S=BIDI)
+        out(d, "wait", task)
+        for command in ("logs", "output"):
+            shown, _ = in_terminal(d, command, task)
+            assert shown.startswith("a" + "\ufffd" * len(BIDI) + "z\né؛‐\n"), shown
+            equal(out(d, command, task), "a" + BIDI + "z\né؛‐\n")
+        equal(in_terminal(d, "logs", "--lines", "1-1", task)[0],
+              "a" + "\ufffd" * len(BIDI) + "z\n")
+        equal(in_terminal(d, "logs", "--raw", task)[0], "a" + BIDI + "z\né؛‐\n")
+        assert "l\ufffdl" in in_terminal(d, "ls")[0]
+
+
+def test_run_and_wait_shows_what_would_reorder_a_line():
+    with Daemon() as d:
+        equal(left_on_screen(in_terminal(d, "run", "--wait", "printf 'a\u202eb\\n'")[0]),
+              "bash-1\na\ufffdb\n")
 
 
 # ---- completion ----

@@ -78,6 +78,12 @@ def in_terminal(d, *args, columns=80, rows=24, until=None):
     return shown.decode().replace("\r\n", "\n"), p.wait(10)
 
 
+def left_on_screen(shown):
+    """Of lines that are written over and erased, what stands there at last."""
+    return re.sub(r"[^\n]*\r\033\[K", "", shown.replace("\033[K", "\r\033[K").replace(
+        "\r\r", "\r"))
+
+
 @contextlib.contextmanager
 def no_daemon():
     """A state folder without a host; one that comes is ended with its tasks."""
