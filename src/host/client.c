@@ -171,3 +171,18 @@ const struct run_context *client_context(void *host, errand_call call)
 		c = map_get(&h->callers, call);
 	return c ? &c->hello.context.run : NULL;
 }
+
+size_t clients_named(void *ud, const char *name, size_t len)
+{
+	struct host *h = ud;
+	size_t n = 0;
+
+	list_each(node, &h->clients)
+	{
+		const struct client *c = list_entry(node, struct client, node);
+
+		n += c->owner && strlen(c->owner) == len &&
+		     memcmp(c->owner, name, len) == 0;
+	}
+	return n;
+}

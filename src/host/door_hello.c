@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/limits.h"
 #include "host/handover.h"
+#include "host/import.h"
 #include "host/internal.h"
 #include "host/peer.h"
 #include "run/bash.h"
@@ -92,6 +93,7 @@ static void welcome(struct client *c)
 {
 	struct buf line = BUF_INIT(KIB(1));
 
+	import_more(c->host); /* no task of a crashed host is to wait for a person */
 	welcome_put(&line);
 	client_send(c, &line, 0);
 	if (c->hello.role == HELLO_MCP)

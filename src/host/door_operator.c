@@ -7,7 +7,6 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/limits.h"
-#include "host/import.h"
 #include "host/journal.h"
 #include "host/operator.h"
 #include "mcp/rpc.h"
@@ -230,5 +229,4 @@ void door_operator_enter(struct client *c)
 	};
 
 	c->door = &door;
-	import_more(c->host); /* whoever looks sees it */
 }

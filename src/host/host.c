@@ -479,6 +479,8 @@ int host_init(struct host *h, const struct host_type *type, struct err *err)
 	list_init(&h->clients);
 	map_init(&h->callers, NULL);
 	owners_init(&h->owners);
+	h->owners.connected = clients_named;
+	h->owners.ud = h;
 	(void)uv_timer_init(&h->loop, &h->timer);
 	h->timer.data = h;
 	take_signals(h);

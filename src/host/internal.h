@@ -159,6 +159,8 @@ void clients_reap(struct host *h);
 int64_t clients_deadline(const struct host *h);
 void clients_tick(struct host *h, int64_t mono_ms);
 void clients_free(struct host *h);
+/* How many have that name for their own; @ud: the host. */
+size_t clients_named(void *ud, const char *name, size_t len);
 /* The context of whoever made @call; NULL: it is gone. */
 const struct run_context *client_context(void *host, errand_call call);
 

@@ -360,7 +360,6 @@ void journal_enter_owners(struct journal *j)
 	buf_release(&j->away);
 	j->host->owners.seen = journal_seen;
 	j->host->owners.gone = journal_session_gone;
-	j->host->owners.ud = j->host;
 }
 
 /* ---- what happens ---- */

@@ -133,6 +133,7 @@ static struct owner *add(struct owners *o, uint64_t hash, const char *name, size
 	buf_init(&w->name, MAX_LABEL);
 	buf_add(&w->name, name, len);
 	w->agent = agent;
+	w->clients = o->connected ? o->connected(o->ud, name, len) : 0;
 	w->told_ms = INT64_MIN;
 	w->hash = hash;
 	w->owners = o;

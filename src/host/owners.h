@@ -26,6 +26,9 @@ struct owners {
 	 * changes and else once an hour; and the name is gone. NULL: nobody does. */
 	void (*seen)(void *ud, const char *name, size_t len, bool is_connected);
 	void (*gone)(void *ud, const char *name, size_t len);
+	/* How many clients have entered @name: asked of one that begins, since it may have been ended
+	 * under them. NULL: none. */
+	size_t (*connected)(void *ud, const char *name, size_t len);
 	void *ud;
 	struct list all; /* struct owner */
 	struct map by_name;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What an embedded host leaves that crashed becomes the daemon's, and is seen by people."""
+import glob
 import json
 import os
 import signal
@@ -109,9 +110,17 @@ def test_a_running_daemon_takes_over_when_somebody_looks():
         equal(embedded(d.state), [])
 
 
+def test_a_running_daemon_takes_over_when_an_agent_comes():
+    with Daemon() as d:
+        crashed(d.state, "exec sleep 600")
+        with d.agent():
+            equal(embedded(d.state), [])
+
+
 def test_a_live_host_s_tasks_are_its_own_and_are_mentioned():
     with Daemon() as d, host(d.state) as c:
         start(c, "exec sleep 600")
+        wait_for(lambda: glob.glob(d.state + "/embedded/*/tasks/*"), 10)  # behind its reply
         out, err = command(d.state, "ls")
         equal(out, "no tasks\n")
         equal(err, "1 more tasks belong to 1 hosts inside `errand mcp`; only their agents see "

@@ -97,6 +97,32 @@ TEST(a_made_up_name_goes_after_the_grace_a_given_one_later)
 	end();
 }
 
+static size_t one_client(void *ud, const char *name, size_t len)
+{
+	(void)ud;
+	(void)name;
+	(void)len;
+	return 1;
+}
+
+TEST(a_name_that_was_ended_under_its_client_begins_anew_with_it)
+{
+	size_t live;
+
+	begin();
+	owners.grace_ms = 10;
+	owners.connected = one_client;
+	(void)agent("~1");
+	CHECK_INT(owners_end(&owners, "~1", 2, &live, NULL), 0);
+	finish();
+	CHECK_INT(owners.count, 0);
+	(void)agent("~1");
+	CHECK(owners_deadline(&owners) == INT64_MAX);
+	leave("~1", 5);
+	CHECK_INT(owners_deadline(&owners), 15);
+	end();
+}
+
 TEST(a_name_stays_while_somebody_is_there)
 {
 	begin();
