@@ -314,6 +314,12 @@ void dispatch_queue(errand_host *h, struct dispatch *d)
 	event_queue(h, &d->ev);
 }
 
+void dispatch_withdraw(errand_host *h, struct dispatch *d)
+{
+	list_del(&d->ev.node);
+	dispatch_free(h, d);
+}
+
 /* ---- surfaces ---- */
 
 struct surface {

@@ -48,6 +48,7 @@ struct listener {
 struct dispatch *dispatch_new(errand_host *h, int event, const struct agent *owner);
 void dispatch_now(errand_host *h, struct dispatch *d); /* frees it */
 void dispatch_queue(errand_host *h, struct dispatch *d);
+void dispatch_withdraw(errand_host *h, struct dispatch *d); /* queued, not yet fired */
 struct listener *listener_add(errand_host *h, struct layer *l, int event);
 struct reg *surface_add(errand_host *h, struct layer *l);
 /* Give it an id: it can be undone by name. A mount's own parts cannot. */

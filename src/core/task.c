@@ -21,14 +21,20 @@ bool task_is_reported(const struct task *t)
 	return t->reported || t->end_holds > 0;
 }
 
-void task_changed(errand_host *h, const struct agent *owner)
+static struct dispatch *queue_change(errand_host *h, const struct agent *owner)
 {
 	struct dispatch *d = dispatch_new(h, ERRAND_ON_CHANGED, owner);
 
 	if (!d)
-		return;
+		return NULL;
 	d->json = str_dup(&h->mem, "{}", 2);
 	dispatch_queue(h, d);
+	return d;
+}
+
+void task_changed(errand_host *h, const struct agent *owner)
+{
+	(void)queue_change(h, owner);
 }
 
 struct later {
@@ -251,14 +257,21 @@ void task_ended(errand_host *h, struct task *t)
 
 /* ---- kill ---- */
 
+/* The observers are queued first: a producer that settles inside cancel comes after them, so
+ * that they find the task stopping before they find it ended. A refusal changes nothing. */
 int task_cancel(errand_host *h, struct task *t, const char *reason, size_t len,
 		errand_error *e)
 {
+	struct dispatch *told = queue_change(h, t->owner);
 	enum phase before = phase_enter(h, PHASE_SYNC);
 	int rc = t->producer.cancel(t->producer.ud, h, t->obj.id, reason, len, e);
 
 	h->phase = before;
-	return rc < 0 ? ERRAND_ECALLBACK : 0;
+	if (rc >= 0)
+		return 0;
+	if (told)
+		dispatch_withdraw(h, told);
+	return ERRAND_ECALLBACK;
 }
 
 /* Who asked for the end needs no notice; if that was an operator, the owner does (D13). */
@@ -287,7 +300,6 @@ int task_kill(errand_host *h, const struct agent *caller, struct task *t,
 	t->reported = t->reported || tells;
 	journal_task(h, t);
 	*ret_requested = true;
-	task_changed(h, t->owner);
 	return 0;
 }
 

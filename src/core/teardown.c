@@ -66,7 +66,6 @@ static void tear_down(errand_host *h, struct task *t, const char *reason)
 	} else {
 		t->status = ERRAND_STOPPING;
 		journal_task(h, t);
-		task_changed(h, t->owner);
 	}
 	errand_error_free(e);
 }

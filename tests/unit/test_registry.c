@@ -562,6 +562,23 @@ TEST(changes_are_told_at_start_kill_end_and_drop)
 	CHECK_STR(logged(), "changed;");
 }
 
+TEST(observers_find_a_task_stopping_before_they_find_it_killed)
+{
+	errand_reg r = 0;
+	struct work *w;
+
+	fresh();
+	w = start(core.alice, FINAL);
+	w->cancel_settles = true;
+	run();
+	CHECK_INT(errand_on(core.host, 0, ERRAND_ON_CHANGED, look_at_record, NULL, NULL, &r,
+			    NULL),
+		  0);
+	CHECK_INT(kill_for(w, NULL), 1);
+	run();
+	CHECK_STR(logged(), "cancel;stopping;killed;");
+}
+
 TEST(a_kill_or_a_start_that_fails_changes_nothing)
 {
 	struct errand_task_spec s;
