@@ -65,6 +65,23 @@ static int refuse(const struct mem *m, const struct settings *config, const char
 	return error_take(ret_err, ERRAND_EREFUSED, &b);
 }
 
+static int refuse_type(const struct mem *m, const struct settings *config, const char *key,
+		       errand_error **ret_err)
+{
+	size_t len = 0;
+	const char *s = js_string(js_get(config->tree, key), &len);
+	struct buf b;
+
+	buf_init_mem(&b, MAX_ERROR_TEXT, m);
+	(void)buf_addf(&b, "invalid config:\n  - $.%s expected number but got ", key);
+	if (s)
+		(void)buf_add(&b, s, len);
+	else
+		put_member(&b, config, key);
+	(void)buf_addf(&b, " (at %s)", key);
+	return error_take(ret_err, ERRAND_EREFUSED, &b);
+}
+
 int config_number(const struct mem *m, const struct settings *config, const char *key,
 		  double *ret, errand_error **ret_err)
 {
@@ -72,7 +89,9 @@ int config_number(const struct mem *m, const struct settings *config, const char
 
 	if (js_type(j) == JS_NONE || js_type(j) == JS_NULL)
 		return 0;
-	if (js_type(j) != JS_NUMBER || !(js_number(j) >= 1))
+	if (js_type(j) != JS_NUMBER)
+		return refuse_type(m, config, key, ret_err);
+	if (!(js_number(j) >= 1))
 		return refuse(m, config, key, "number", ret_err);
 	*ret = js_number(j);
 	return 0;
