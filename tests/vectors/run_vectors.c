@@ -3,7 +3,8 @@
  * run_vectors.c - plays recorded rows against the library.
  *
  * run-vectors FILE...: the name of a file says what its rows are. Prints one line a file and
- * one in all; exits 1 if a row failed, or if a file or row is of no kind known here.
+ * one in all; exits 1 if a row failed, or if a file or row is of no kind known here. A row that
+ * kills its process, or hangs, is a failed one like others.
  *
  * A row that the file `differs` lists (file, n, item of the list of known differences,
  * reason) may fail: it is printed with its reason and counted apart.
@@ -11,8 +12,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "vectors.h"
+
+#define ROW_SECONDS 60 /* a row that takes longer hangs */
 
 static const struct file_kind {
 	const char *prefix;
@@ -181,38 +187,98 @@ static void play_line(struct counts *c, const char *name, row_fn play, char *lin
 	json_decref(in);
 }
 
-static struct counts play_file(const char *path)
+/* What the process that plays a file tells the one that waits for it. */
+struct progress {
+	struct counts c;
+	size_t line; /* the one it is at */
+	bool done;
+};
+
+static void play_lines(struct progress *p, const char *name, row_fn play, FILE *file)
 {
-	struct counts c = {0};
-	row_fn play = kind_of(path);
-	FILE *file = play ? fopen(path, "r") : NULL;
+	size_t first = p->line, cap = 0;
 	char *line = NULL;
-	size_t cap = 0;
 	ssize_t len;
 
-	if (!file) {
-		printf("%s: %s\n", path, play ? "cannot open" : "rows of no known kind");
-		c.failed = 1;
-		return c;
+	for (size_t i = 0; (len = getline(&line, &cap, file)) > 0; i++) {
+		if (i < first || line[strspn(line, " \t\r\n")] == 0)
+			continue;
+		p->line = i;
+		alarm(ROW_SECONDS);
+		play_line(&p->c, name, play, line, (size_t)len);
 	}
-	while ((len = getline(&line, &cap, file)) > 0)
-		if (line[strspn(line, " \t\r\n")] != 0)
-			play_line(&c, base_name(path), play, line, (size_t)len);
 	free(line);
-	fclose(file);
-	return c;
+}
+
+/* In a process of its own, so that a row that kills it, or hangs, costs no other row. */
+static int play_apart(struct progress *p, const char *name, row_fn play, const char *path)
+{
+	pid_t pid = fork();
+	FILE *file;
+	int status = -1;
+
+	if (pid < 0 || (pid > 0 && waitpid(pid, &status, 0) != pid)) {
+		perror("run-vectors");
+		exit(2);
+	}
+	if (pid == 0) {
+		file = fopen(path, "r");
+		if (file) {
+			play_lines(p, name, play, file);
+			fclose(file);
+		}
+		p->done = true;
+		exit(file ? 0 : 1);
+	}
+	return status;
+}
+
+static void report_end(const struct progress *p, const char *name, int status)
+{
+	char at[32] = "after the last row";
+
+	if (!p->done)
+		(void)snprintf(at, sizeof(at), "in line %zu", p->line + 1);
+	if (WIFSIGNALED(status))
+		printf("%s: killed %s: %s\n", name, at, strsignal(WTERMSIG(status)));
+	else
+		printf("%s: ended %s: %d\n", name, at, WEXITSTATUS(status));
+}
+
+static struct counts play_file(struct progress *p, const char *path)
+{
+	row_fn play = kind_of(path);
+
+	*p = (struct progress){0};
+	if (!play || access(path, R_OK) != 0) {
+		printf("%s: %s\n", path, play ? "cannot open" : "rows of no known kind");
+		return (struct counts){.failed = 1};
+	}
+	while (!p->done) {
+		int status = play_apart(p, base_name(path), play, path);
+
+		if (status == 0)
+			continue;
+		report_end(p, base_name(path), status);
+		p->c.failed++;
+		p->line++;
+	}
+	return p->c;
 }
 
 int main(int argc, char **argv)
 {
 	struct counts all = {0};
+	struct progress *p = mmap(NULL, sizeof(*p), PROT_READ | PROT_WRITE,
+				  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
-	if (argc < 2) {
+	if (argc < 2 || p == MAP_FAILED) {
 		fprintf(stderr, "usage: run-vectors FILE...\n");
 		return 2;
 	}
+	(void)setvbuf(stdout, NULL, _IOLBF, 0);
 	for (int i = 1; i < argc; i++) {
-		struct counts c = play_file(argv[i]);
+		struct counts c = play_file(p, argv[i]);
 
 		printf("%s: %u passed, %u failed", argv[i], c.passed, c.failed);
 		if (c.differ)

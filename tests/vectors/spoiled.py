@@ -40,10 +40,10 @@ def spoil(value):
     return dict(value, spoiled=1)
 
 
-def run(runner, folder, name, row):
+def run(runner, folder, name, *rows):
     path = os.path.join(folder, name)
     with open(path, "w", encoding="utf-8") as f:
-        f.write(json.dumps(row) + "\n")
+        f.writelines(json.dumps(row) + "\n" for row in rows)
     done = subprocess.run([runner, path], capture_output=True, text=True, check=False)
     return done.returncode, done.stdout
 
@@ -91,6 +91,14 @@ def spoiled_traces(source):
     yield dict(row, unheard_of=1)
 
 
+def one_bad_row_costs_no_other(runner, folder):
+    """A row that ends the process that plays it is named; the next one is played."""
+    good = {"n": 2, "kind": "bash", "label": "a", "status": "completed", "detail": None,
+            "summary": "bash a [status: completed]", "utf16": 26, "lone_surrogate": False}
+    code, out = run(runner, folder, "summary.jsonl", dict(good, status="x"), good)
+    return code == 1 and "ended in line 1" in out and "1 passed, 1 failed" in out
+
+
 def check(runner, folder, source, problems):
     name = os.path.basename(source)
     kind = name.rsplit(".", 1)[0].replace("_own", "")
@@ -112,9 +120,11 @@ def main(argv):
         code, _ = run(argv[1], folder, "unheard_of.jsonl", {"n": 1})
         if code != 1:
             problems.append("a file of no known kind passed")
+        if not one_bad_row_costs_no_other(argv[1], folder):
+            problems.append("a row that ends the runner took others with it")
     for problem in problems:
         print(problem)
-    print("%d passed, %d failed" % (max(0, count + 1 - len(problems)), len(problems)))
+    print("%d passed, %d failed" % (max(0, count + 2 - len(problems)), len(problems)))
     return 1 if problems or count == 0 else 0
 
 

@@ -214,8 +214,9 @@ static int status_number(const char *status)
 					    "failed"};
 
 	for (int i = 0; i < 5; i++)
-		if (strcmp(words[i], status) == 0)
+		if (status && strcmp(words[i], status) == 0)
 			return i + ERRAND_RUNNING;
+	must(-1, NULL, "a row without a status that we know");
 	return 0;
 }
 
