@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -77,6 +78,14 @@ static bool refused(const struct import *m, const char *uid, const char *why)
 	return false;
 }
 
+/* What a link leads to is not ours to write into, nor to delete. */
+static bool is_no_folder(int at, const char *name)
+{
+	struct stat st;
+
+	return fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(st.st_mode);
+}
+
 static bool import_task(struct import *m, int fd, const char *uid)
 {
 	struct host *h = m->host;
@@ -86,7 +95,7 @@ static bool import_task(struct import *m, int fd, const char *uid)
 	errand_agent owner;
 	struct err err;
 
-	if (!run_is_uid(uid))
+	if (!run_is_uid(uid) || is_no_folder(fd, uid))
 		return true;
 	if (owners_agent(&h->owners, m->session, len, clock_mono_ms(), &owner, &err) < 0)
 		return refused(m, uid, err.msg);
@@ -169,6 +178,7 @@ void import_all(struct host *h, const struct buf *known)
 
 	if (tasks < 0)
 		return;
+	pump(h); /* before its first turn the core does not know what time it is */
 	(void)each_name(tasks, import_orphan, &m);
 	import_hosts(&m);
 }

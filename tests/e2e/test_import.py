@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 sys.dont_write_bytecode = True
@@ -196,6 +197,23 @@ def test_a_daemon_that_dies_between_the_move_and_the_row_takes_over_again():
             equal([t["status"] for t in tasks(d)], ["running"])
             equal(tasks(d)[0]["ownerSession"], "recovered")
             assert alive(pid) and name not in embedded(state)
+
+
+def test_what_is_taken_over_at_a_start_begins_now_and_not_in_1970():
+    with Folder() as state:
+        crashed(state, "exec sleep 600")
+        with Daemon(state) as d:
+            age = time.time() - tasks(d)[0]["startedAt"] / 1000
+            assert abs(age) < 86400, age
+
+
+def test_a_link_among_the_run_folders_is_no_task_and_is_not_followed():
+    with Folder() as state, Folder() as elsewhere:
+        os.mkdir(os.path.join(state, "tasks"), 0o700)
+        os.symlink(elsewhere, os.path.join(state, "tasks", "0" * 32))
+        with Daemon(state) as d:
+            equal(tasks(d), [])
+            equal(os.listdir(elsewhere), [])
 
 
 if __name__ == "__main__":
