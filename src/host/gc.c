@@ -47,7 +47,7 @@ static void look_at(int parent, const char *name, struct gc *ret)
 
 	if (folder < 0)
 		return;
-	lock = openat(folder, "host.lock", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	lock = openat(folder, "host.lock", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (lock < 0)
 		ret->busy++;
 	else if (flock(lock, LOCK_SH | LOCK_NB) < 0)

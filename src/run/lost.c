@@ -138,7 +138,7 @@ bool run_read_status(const struct run_task *t, struct proto_record *ret)
 	autoclose int fd = -1;
 
 	(void)snprintf(path, sizeof(path), "%s/%s", t->uid, PROTO_STATUS);
-	fd = openat(t->run->tasks_fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	fd = openat(t->run->tasks_fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	return fd >= 0 && proto_read_status(fd, ret) == 0;
 }
 

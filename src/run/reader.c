@@ -68,7 +68,8 @@ static int look_for_end(struct reader *r, struct err *err)
 
 	if (r->is_ended)
 		return 0;
-	fd = openat(r->folder_fd, PROTO_STATUS, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	fd = openat(r->folder_fd, PROTO_STATUS,
+		    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0 && is_deleted(r))
 		return err_set(err, ERR_NOT_FOUND, "the log has been deleted");
 	if (fd < 0 || proto_read_status(fd, &record) != 0)

@@ -216,5 +216,17 @@ def test_a_link_among_the_run_folders_is_no_task_and_is_not_followed():
             equal(os.listdir(elsewhere), [])
 
 
+def test_a_fifo_in_a_run_folder_makes_nobody_wait():
+    with Daemon() as d:
+        with d.operator() as op:
+            task = op.ask("errand/run", argv=["echo hi"])["id"]
+            op.ask("errand/wait", id=task)
+            status = os.path.join(op.ask("errand/log", id=task)["folder"], "status")
+        os.unlink(status)
+        os.mkfifo(status, 0o600)
+        equal(command(d.state, "logs", task)[0], "hi\n")
+        equal(command(d.state, "output", task)[0], "hi\n")
+
+
 if __name__ == "__main__":
     run_tests(globals())
