@@ -99,16 +99,19 @@ static bool import_task(struct import *m, int fd, const char *uid)
 		return true;
 	if (owners_agent(&h->owners, m->session, len, clock_mono_ms(), &owner, &err) < 0)
 		return refused(m, uid, err.msg);
+	/* First of all: what stays behind is not to be taken for a task that is done with. */
+	if (m->from_fd >= 0 && renameat(fd, uid, m->tasks_fd, uid) < 0)
+		return refused(m, uid, strerror(errno));
 	if (bash_import(h->bash, owner, uid, LABEL, &id, &e) < 0) {
 		bool goes_on = refused(m, uid, errand_error_message(e, NULL));
 
+		if (m->from_fd >= 0)
+			(void)renameat(m->tasks_fd, uid, fd, uid);
 		errand_error_free(e);
 		return goes_on;
 	}
 	audit_import(h, owner, errand_text_data(id, NULL));
 	errand_text_free(id);
-	if (m->from_fd >= 0)
-		(void)renameat(fd, uid, m->tasks_fd, uid);
 	if (m->may_pump && ++m->n % BATCH == 0)
 		pump(h);
 	return true;

@@ -12,7 +12,8 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 sys.dont_write_bytecode = True
 from daemon import ERRAND, Daemon  # noqa: E402
-from mcpclient import Client, Folder, alive, run_tests, text_of, wait_for  # noqa: E402
+from mcpclient import (  # noqa: E402
+    Client, Folder, alive, only_root, run_tests, text_of, wait_for)
 
 
 def equal(got, want):
@@ -226,6 +227,26 @@ def test_a_fifo_in_a_run_folder_makes_nobody_wait():
         os.mkfifo(status, 0o600)
         equal(command(d.state, "logs", task)[0], "hi\n")
         equal(command(d.state, "output", task)[0], "hi\n")
+
+
+def test_what_cannot_be_moved_stays_for_the_next_daemon():
+    only_root()
+    with Folder() as state:
+        pid, = crashed(state, "true")
+        wait_for(lambda: not alive(pid), 10)
+        other = os.path.join(state, "tasks")
+        os.mkdir(other, 0o700)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=700", "none", other], check=True)
+        try:
+            with Daemon(state) as d:
+                equal(tasks(d), [])
+                assert "cannot take over" in d.said()
+                command(state, "gc")
+        finally:
+            subprocess.run(["umount", "-l", other], check=True)
+        with Daemon(state) as d:
+            equal([t["status"] for t in tasks(d)], ["completed"])
+            equal(command(state, "logs", "bash-1")[0], "%d\n" % pid)
 
 
 if __name__ == "__main__":
