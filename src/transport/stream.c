@@ -281,12 +281,19 @@ static bool is_hung_up(int fd)
 	return poll(&p, 1, 0) > 0 && (p.revents & (POLLERR | POLLHUP | POLLNVAL));
 }
 
+/* Of a socket: what was said before the other side went is there still, and behind it the end. */
+static bool is_read_to_its_end(const struct stream *s)
+{
+	return !s->base.events->ended && !s->is_paused && !s->is_held;
+}
+
 static void on_writable(uv_poll_t *p, int status, int events)
 {
 	struct stream *s = p->data;
 
 	if (status < 0 || (!(events & UV_WRITABLE) && is_hung_up(s->out.own.fd))) {
-		dead(s);
+		if (status < 0 || !is_read_to_its_end(s))
+			dead(s);
 		return;
 	}
 	stream_flush(&s->base);

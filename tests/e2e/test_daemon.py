@@ -375,6 +375,17 @@ def test_what_was_not_acknowledged_is_told_again():
             equal(b.text("task_output", task_id="bash-1").splitlines()[0], "(no new output)")
 
 
+def test_what_a_client_acknowledges_last_before_it_goes_is_not_told_again():
+    with Daemon() as d, d.operator() as op:
+        for n in range(20):
+            a = d.agent(session="s%d" % n)
+            a.text("bash", command="echo hi", description="d")
+            a.close()
+            wait_for(lambda: op.ask("errand/stat")["clients"] == 1, 10)
+            with d.agent(session="s%d" % n) as b:
+                assert "hi" not in b.text("task_output", task_id="bash-%d" % (n + 1)), n
+
+
 def test_bye_is_answered_behind_what_was_asked_before():
     with Daemon() as d, d.agent() as a:
         a.send(b'5 {"jsonrpc":"2.0","id":5,"method":"ping"}\n'
