@@ -167,8 +167,8 @@ static int wait_for_more(int watch_fd, int out_fd, struct err *err)
 	char events[KIB(4)];
 
 	(void)poll(p, 2, watch_fd < 0 ? LOOK_MS : LOOK_AGAIN_MS);
-	if (p[1].revents & POLLERR) {
-		(void)raise(SIGPIPE);
+	if (p[1].revents & POLLERR) { /* of a terminal the signal is only on its way */
+		(void)raise(p[1].revents & POLLHUP ? SIGHUP : SIGPIPE);
 		return err_sys(err, EPIPE, "cannot write the output");
 	}
 	while (watch_fd >= 0 && read(watch_fd, events, sizeof(events)) > 0)
