@@ -824,6 +824,7 @@ def test_doctor_finds_what_is_open_to_others_a_link_or_somebody_else_s():
         d.kill()
         path = os.path.join(d.state, "errand.db")
         os.chmod(path, 0o640)
+        assert not re.search("^ok +modes ", errand(d, "doctor", code=1)[0], re.M)
         equal(broken(d, "modes"), "'%s' is open to others (mode 0640): chmod go= it" % path)
         os.chmod(path, 0o600)
         log = os.path.join(d.state, "host.log")
