@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -37,6 +38,7 @@ struct stream {
 	size_t rest_len;
 	bool is_paused, is_held, has_ended, is_dead;
 	bool is_writing; /* waits for stdout to take more */
+	bool is_socket;  /* one for both ends, so that both go together */
 	int open_handles;
 	char data[READ_SIZE];
 };
@@ -58,6 +60,14 @@ static int end_watch(struct end *e, uv_loop_t *loop, struct err *err)
 	if (rc == 0 || rc == UV_EPERM)
 		return 0;
 	return err_sys(err, -rc, "cannot watch %s", e->own.name);
+}
+
+static bool is_one_socket(int in, int out)
+{
+	struct stat a, b;
+
+	return fstat(in, &a) == 0 && fstat(out, &b) == 0 && S_ISSOCK(a.st_mode) &&
+	       a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
 static void end_close(struct end *e)
@@ -281,10 +291,10 @@ static bool is_hung_up(int fd)
 	return poll(&p, 1, 0) > 0 && (p.revents & (POLLERR | POLLHUP | POLLNVAL));
 }
 
-/* Of a socket: what was said before the other side went is there still, and behind it the end. */
+/* What was said before the other side went is there still, and behind it the end. */
 static bool is_read_to_its_end(const struct stream *s)
 {
-	return !s->base.events->ended && !s->is_paused && !s->is_held;
+	return s->is_socket && !s->base.events->ended && !s->is_paused && !s->is_held;
 }
 
 static void on_writable(uv_poll_t *p, int status, int events)
@@ -357,6 +367,7 @@ int stream_new(uv_loop_t *loop, const struct stream_end *in, const struct stream
 	s->base = (struct transport){.type = &stream_type, .events = events, .ud = ud};
 	s->in.own = *in;
 	s->out.own = *out;
+	s->is_socket = is_one_socket(in->fd, out->fd);
 	framing_init(&s->framing, max_line);
 	queue_init(&s->queue);
 	(void)uv_idle_init(loop, &s->idle);
