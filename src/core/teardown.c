@@ -222,25 +222,24 @@ static void service_deadline(errand_host *h, struct timer *timer)
 	each_live(h, give_up);
 }
 
-/* Once for each that had something (spec 1.10.2). */
+static bool is_first_of_its_owner(const errand_host *h, const struct task *t)
+{
+	return t->owner ? t->owner->tasks.next == &t->in_owner
+			: h->unowned.next == &t->in_session;
+}
+
+/* Once for each that had something, in the order of their first tasks (spec 1.10.2). */
 static void drop_all(errand_host *h)
 {
-	bool had_unowned = !list_is_empty(&h->unowned);
-
-	list_each(node, &h->by_type[OBJ_AGENT])
+	list_each(node, &h->by_type[OBJ_TASK])
 	{
-		struct agent *a = list_entry(node, struct agent, obj.node);
-		bool had_records = !list_is_empty(&a->tasks);
+		struct task *t = list_entry(node, struct task, obj.node);
 
-		while (!list_is_empty(&a->tasks))
-			task_free(h, list_entry(a->tasks.next, struct task, in_owner));
-		if (had_records)
-			task_changed(h, a);
+		if (is_first_of_its_owner(h, t))
+			task_changed(h, t->owner);
 	}
-	while (!list_is_empty(&h->unowned))
-		task_free(h, list_entry(h->unowned.next, struct task, in_session));
-	if (had_unowned)
-		task_changed(h, NULL);
+	while (!list_is_empty(&h->by_type[OBJ_TASK]))
+		task_free(h, object_first(h, OBJ_TASK));
 }
 
 static void service_finish(errand_host *h, struct event *ev)

@@ -235,6 +235,34 @@ TEST(changes_are_told_once_for_each_owner_that_had_something)
 	CHECK_STR(logged(), "changed;changed;service gone;destroyed;");
 }
 
+static int on_owner(void *ud, errand_host *h, errand_reg self, errand_agent owner,
+		    const char *json, size_t len, errand_error *e)
+{
+	(void)ud;
+	(void)h;
+	(void)self;
+	(void)json;
+	(void)len;
+	(void)e;
+	logf_("%s;", owner == core.alice ? "alice" : owner == core.bob ? "bob" : "nobody");
+	return 0;
+}
+
+TEST(owners_lose_their_tasks_in_the_order_in_which_they_first_had_one)
+{
+	fresh();
+	end(start(0, FINAL));
+	end(start(core.bob, FINAL));
+	end(start(core.alice, FINAL));
+	end(start(core.bob, FINAL));
+	CHECK_INT(errand_on(core.host, 0, ERRAND_ON_CHANGED, on_owner, NULL, NULL, NULL,
+			    NULL),
+		  0);
+	dispose_service();
+	run();
+	CHECK_STR(logged(), "nobody;bob;alice;service gone;destroyed;");
+}
+
 TEST(d10_nothing_starts_after_the_service)
 {
 	struct errand_task_spec s;
