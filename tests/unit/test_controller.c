@@ -576,47 +576,42 @@ TEST(d10_a_default_over_the_cap_is_refused)
 	CHECK_INT(mount("{\"waitTimeoutMs\":600000}"), 0);
 }
 
-TEST(a_configured_number_is_at_least_one)
+struct refusal {
+	const char *config, *got;
+};
+
+static void all_are_refused(const struct refusal *all, size_t count, const char *key,
+			    const char *expected)
 {
-	static const struct {
-		const char *config, *got;
-	} cases[] = {{"{\"waitTimeoutMs\":0}", "0"},
-		     {"{\"waitTimeoutMs\":-1}", "-1"},
-		     {"{\"waitTimeoutMs\":0.5}", "0.5"},
-		     {"{\"waitTimeoutMs\":-1e999}", "-1e999"}};
 	char want[160];
 
 	bare(NULL);
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		CHECK_INT(mount(cases[i].config), ERRAND_EREFUSED);
-		(void)snprintf(
-			want, sizeof(want),
-			"invalid config:\n  - $.waitTimeoutMs expected number >= 1 but got "
-			"%s (at waitTimeoutMs)",
-			cases[i].got);
+	for (size_t i = 0; i < count; i++) {
+		CHECK_INT(mount(all[i].config), ERRAND_EREFUSED);
+		(void)snprintf(want, sizeof(want),
+			       "invalid config:\n  - $.%s expected %s but got %s (at %s)",
+			       key, expected, all[i].got, key);
 		CHECK_STR(core.message, want);
 	}
 }
 
+TEST(a_configured_number_is_at_least_one)
+{
+	static const struct refusal all[] = {{"{\"waitTimeoutMs\":0}", "0"},
+					     {"{\"waitTimeoutMs\":-1}", "-1"},
+					     {"{\"waitTimeoutMs\":0.5}", "0.5"},
+					     {"{\"waitTimeoutMs\":-1e999}", "-1e999"}};
+
+	all_are_refused(all, sizeof(all) / sizeof(all[0]), "waitTimeoutMs", "number >= 1");
+}
+
 TEST(what_is_no_number_is_refused_as_such)
 {
-	static const struct {
-		const char *config, *got;
-	} cases[] = {{"{\"maxWaitTimeoutMs\":\"9\"}", "9"},
-		     {"{\"maxWaitTimeoutMs\":\"\"}", ""},
-		     {"{\"maxWaitTimeoutMs\":true}", "true"}};
-	char want[160];
+	static const struct refusal all[] = {{"{\"maxWaitTimeoutMs\":\"9\"}", "9"},
+					     {"{\"maxWaitTimeoutMs\":\"\"}", ""},
+					     {"{\"maxWaitTimeoutMs\":true}", "true"}};
 
-	bare(NULL);
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		CHECK_INT(mount(cases[i].config), ERRAND_EREFUSED);
-		(void)snprintf(
-			want, sizeof(want),
-			"invalid config:\n  - $.maxWaitTimeoutMs expected number but "
-			"got %s (at maxWaitTimeoutMs)",
-			cases[i].got);
-		CHECK_STR(core.message, want);
-	}
+	all_are_refused(all, sizeof(all) / sizeof(all[0]), "maxWaitTimeoutMs", "number");
 }
 
 TEST(null_and_unknown_keys_are_no_configuration)
